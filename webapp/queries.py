@@ -102,18 +102,13 @@ def _kept(reading: _Reading) -> Any:
         engine.dispose()
 
 
-@kept
-def sweeps(engine: Any) -> list[dict[str, Any]]:
-    """See `store.read.queries.sweep_summaries`."""
-    return queries.sweep_summaries(engine)
+sweeps = kept(queries.sweep_summaries)
+"""See `store.read.queries.sweep_summaries`."""
 
-
-@kept
-def measured_sweeps(engine: Any) -> list[dict[str, Any]]:
-    """`name`, `question`, `submitted_at` and whether anything is `measured`, newest first, without
-    counting.
-    """
-    return queries.sweep_list(engine)
+measured_sweeps = kept(queries.sweep_list)
+"""`name`, `question`, `submitted_at` and whether anything is `measured`, newest first, without
+counting.
+"""
 
 
 @kept
@@ -155,24 +150,16 @@ def model_effects(engine: Any, scope: Scope, kind: str, metric: str) -> pd.DataF
     return queries.panel_rows(engine, scope.sweep, "effect", where, {"kind": (kind,)})
 
 
-@kept
-def sweep_break_evens(engine: Any, sweep: str, metric: str) -> pd.DataFrame:
-    """Break-evens along the tokens of a whole sweep, see `store.read.curves`."""
-    return token_break_evens(engine, sweep, metric)
+sweep_break_evens = kept(token_break_evens)
+"""Break-evens along the tokens of a whole sweep, see `store.read.curves`."""
 
+find_sweep = kept(queries.find_sweep)
+"""`question` and `text` (of its file) of a sweep, newest revision. Raises `StoreError` that
+names the nearest sweeps if there is none of this name.
+"""
 
-@kept
-def find_sweep(engine: Any, sweep: str) -> Mapping[str, Any]:
-    """`question` and `text` (of its file) of a sweep, newest revision. Raises `StoreError` that
-    names the nearest sweeps if there is none of this name.
-    """
-    return queries.find_sweep(engine, sweep)
-
-
-@kept
-def view_rows(engine: Any, sweep: str, view: str) -> pd.DataFrame:
-    """The rows of a public view that belong to `sweep`, see `store.read.queries.sweep_rows`."""
-    return queries.sweep_rows(engine, sweep, view)
+view_rows = kept(queries.sweep_rows)
+"""The rows of a public view that belong to `sweep`, see `store.read.queries.sweep_rows`."""
 
 
 def labelled_speedups(sweep: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -192,9 +179,7 @@ def parameters(scope: Scope) -> dict[str, float]:
     return dict(zip(first["model"], first["parameters"], strict=True))
 
 
-@kept
-def references(engine: Any) -> pd.DataFrame:
-    """Published points, the rows of the view `reference` that have a speed-up; none in a store that
-    has imported none.
-    """
-    return reference_points(engine)
+references = kept(reference_points)
+"""Published points, the rows of the view `reference` that have a speed-up; none in a store that
+has imported none.
+"""

@@ -14,15 +14,16 @@ from tests.orchestrator.vision_fixtures import job as vision_job
 from tests.orchestrator.vision_fixtures import outcome as vision_outcome
 from tests.webapp import simulated, stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import charts, page_text
+from tests.webapp.page_elements import charts, page_text, point_tables
 from tests.webapp.quality_stores import ARMS, accuracy_store
 from tests.webapp.simulated import store_outcomes
-from webapp.charts.points import Measure, draw_points
+from webapp.charts.points import Measure
 from webapp.charts.quality import (
+    ENDS,
+    bar_chart,
     corruption_chart,
     disagreement_chart,
     disagreement_rows,
-    interval_info,
 )
 from webapp.charts.scales import LINE_LETTERS, wrapped
 from webapp.screens.accuracy import accuracies
@@ -43,21 +44,23 @@ def test_speed_stands_beside_accuracy(opened: Open, accurate: str) -> None:
     """
     app = opened(accurate, PAGE, sweep="accurate")
     words = page_text(app)
-    assert "2 same, 2 worse: digits_vit_64 on 4,000 images of digits, 32 px, against dense" in words
-    table = app.dataframe[0].value.set_index("arm")
-    assert list(table["quality_verdict"]) == ["worse", "worse", "same", "same"]
-    assert list(table["word"]) == ["faster", "faster", "faster", "slower"]
-    lost, ends = table.loc["topk keep_rate=0.2", "loss"].split(" ", 1)
+    assert (
+        "2 same, 2 worse: digits_vit_64 on 4\u202f000 images of digits, 32 px, against dense"
+        in words
+    )
+    own, counted = (table.set_index("Arm") for table in point_tables(app, "Arms"))
+    assert list(own["Quality"]) == ["worse", "worse", "same", "same"]
+    assert list(own["Verdict"]) == ["faster", "faster", "faster", "slower"]
+    lost, ends = own.loc["topk keep_rate=0.2", "Loss"].split(" ", 1)
     assert float(lost) > float(ends.strip("[]").split(", ")[0]) > 25
     assert f"2 of 4 arms lose top-1, topk keep_rate=0.2 most: {float(lost)} points" in words
-    assert not any("change" in name for name in table)
-    assert "-" not in "".join(table["loss"])
-    assert "−" in table.loc["topk keep_rate=0.6", "loss"]
+    assert not any("change" in name for name in own)
+    assert "-" not in "".join(own["Loss"])
+    assert "−" in own.loc["topk keep_rate=0.6", "Loss"]
     y = charts(app)[0]["layer"][-1]["encoding"]["y"]
     assert y["field"] == "top1_drop"
-    counts = app.dataframe[1].value.set_index("arm")
-    assert counts.loc["topk keep_rate=0.6", "only_baseline_correct"] == 2
-    assert counts.loc["topk keep_rate=0.6", "mcnemar_p"] == "0.5"
+    assert counted.loc["topk keep_rate=0.6", "Only the baseline right"] == "2"
+    assert counted.loc["topk keep_rate=0.6", "McNemar's exact p"] == "0.5"
 
 
 def test_a_p_value_is_never_zero() -> None:
@@ -75,7 +78,7 @@ def test_a_margin_counts_as_top1(opened: Open, accurate: str) -> None:
     assert list(rows["margin_lost"]) == list(-changes["margin_change"])
     assert (rows["margin_lost_low"] <= rows["margin_lost_high"]).all()
     app = opened(accurate, PAGE, sweep="accurate", figure="Margin lost, logits")
-    assert charts(app)[1]["layer"][-1]["encoding"]["x"]["field"] == "value"
+    assert charts(app)[1]["layer"][-2]["encoding"]["x"]["field"] == "value"
 
 
 def test_corrupted_images(opened: Open, accurate: str) -> None:
@@ -83,7 +86,7 @@ def test_corrupted_images(opened: Open, accurate: str) -> None:
     loses most.
     """
     app = opened(accurate, PAGE, sweep="accurate", images="digits with fog, severity 3, 32 px")
-    assert "4,000 images of digits with fog, severity 3, 32 px" in page_text(app)
+    assert "4\u202f000 images of digits with fog, severity 3, 32 px" in page_text(app)
     assert app.selectbox(key="arm").value == "topk keep_rate=0.2"
     words = page_text(opened(accurate, PAGE, sweep="accurate", images="digits with snow"))
     assert "=digits with snow, which is not known here" in words
@@ -108,7 +111,7 @@ def test_accuracy_without_speed(opened: Open, tmp_path: Path) -> None:
     app = opened(url, PAGE, sweep="alone")
     words = page_text(app)
     assert "2 of 4 arms lose top-1" in words
-    assert "speedup" not in app.dataframe[0].value
+    assert "Speed-up" not in point_tables(app, "Arms")[0]
     assert "The sweep requests no corrupted images." in words
 
 
@@ -121,10 +124,10 @@ def test_a_filter_of_speed_beside_models_without_accuracy(opened: Open, tmp_path
     url = store_outcomes(tmp_path / "both.db", "both", *other, *evaluated)
     app = opened(url, PAGE, sweep="both", model="deit_tiny_patch16_224")
     assert app.selectbox(key="model").value == "deit_tiny_patch16_224"
-    assert "digits_vit_64 on 4,000 images" in page_text(app)
-    assert "speedup" not in app.dataframe[0].value
+    assert "digits_vit_64 on 4\u202f000 images" in page_text(app)
+    assert "Speed-up" not in point_tables(app, "Arms")[0]
     timed = opened(url, PAGE, sweep="both", model="digits_vit_64")
-    assert "speedup" in timed.dataframe[0].value
+    assert "Speed-up" in point_tables(timed, "Arms")[0]
 
 
 X = Measure("speedup", "Speed-up", better="higher")
@@ -151,16 +154,16 @@ def test_rows_of_intervals() -> None:
     rows = pd.DataFrame(
         {"label": ["b", "a"], "value": [1.2, 0.9], "low": [1.1, NAN], "high": [1.3, NAN]}
     )
-    info = interval_info(rows, "Speed-up", none=1, floor=0.02)
-    assert (info.x.none, info.x.floor, info.x.scale) == (1, 0.02, "ratio")
-    assert list(info.x.known_ends(info.rows)["label"]) == ["b"]
-    spec = draw_points(info).to_dict()
-    assert len(spec["layer"]) == 4
-    marks = spec["layer"][-1]
+    ratio = Measure("value", "Speed-up", "", "ratio", ends=ENDS, none=1.0, floor=0.02)
+    spec = bar_chart(rows, ratio).to_dict()
+    band, _, marks, ends = spec["layer"]
+    (floor,), known = (spec["datasets"][each["data"]["name"]] for each in (band, ends))
+    assert sorted(floor.values()) == [1 / 1.02, 1.02]
+    assert [row["label"] for row in known] == ["b"]
     assert marks["encoding"]["y"]["scale"]["domain"] == ["b", "a"]
     assert marks["encoding"]["x"]["scale"]["type"] == "log"
     with pytest.raises(ValueError, match="nothing was measured"):
-        interval_info(rows.assign(value=NAN), "Speed-up", none=1)
+        bar_chart(rows.assign(value=NAN), ratio)
 
 
 def test_long_labels_wrap() -> None:

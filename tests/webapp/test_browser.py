@@ -38,6 +38,36 @@ PAGES = {
     "point": ("filled", "Is it noise?", 2),
 }
 """By address: the store, a text of the page, and how many charts it has."""
+CONCLUSIONS = {
+    "?sweep=quickstart": "Speed-up along tokens: topk keep_rate=0.5 pays from 36 tokens on",
+    f"explain?sweep=explained&arm={TOPK}&more=Roofline": "Arm less baseline, ms: ",
+    "accuracy?sweep=accurate": "No arm surpasses ",
+    "language?sweep=lengths": "Tokens per second of decoding: ",
+    "compare?by=environment": "2 of 10 common questions differ",
+    f"choose?{DEIT}&tokens=196&batch=1": "Use topk keep_rate=0.5",
+    "promise?sweep=quickstart": "Pays from: ",
+    "point": "Slower: ",
+}
+"""By address: the beginning of what one of its charts is called for assistive technology."""
+UNSET = (
+    r"(?<![\d.])\d{4,}(\.\d+)? ms",
+    r"\d,\d{3}(?!\d)",
+    r"(?<![\w.=-])-\d",
+    r"\d{4}-\d\d-\d\d[T ]\d",
+)
+"""What no page shows: milliseconds and thousands without a space, a minus sign of the keyboard, a
+time of ISO 8601."""
+VISIBLE = """() => {
+  const found = [], nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (nodes.nextNode()) {
+    const beside = nodes.currentNode.parentElement.closest("pre, code, style, script, noscript");
+    if (!beside) found.push(nodes.currentNode.textContent);
+  }
+  return found;
+}"""
+"""Its texts outside code."""
+NAMES = "all => all.map(e => e.closest('[data-testid=stVegaLiteChart]').ariaLabel || '')"
+"""Of charts."""
 GROUND = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
 
 
@@ -64,7 +94,7 @@ def test_pages_in_a_browser(
     no error, no request beyond this host.
     """
     store, text, charts = PAGES.get(path, ("filled", "Nodes and devices", 0))
-    path = point_link(*point_query(filled).values()) if path == "point" else path
+    key, path = path, point_link(*point_query(filled).values()) if path == "point" else path
     context = browser.new_context(color_scheme=scheme, viewport={"width": 800, "height": 900})
     page = context.new_page()
     watch = Watch(page, address(store))
@@ -74,6 +104,13 @@ def test_pages_in_a_browser(
     for width in (800, 1440):
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_function(FITS, timeout=WAIT_MS)
+    for text in page.evaluate(VISIBLE):
+        assert not any(re.search(pattern, text) for pattern in UNSET), text
+    names = page.locator(CHART).evaluate_all(NAMES)
+    assert "" not in names
+    assert not any(name.startswith("Vega") for name in names), names
+    conclusion = CONCLUSIONS.get(key, "")
+    assert not charts or any(name.startswith(conclusion) for name in names), names
     red = int(page.evaluate(GROUND).removeprefix("rgb(").split(",")[0])
     assert (red > 200) == (scheme == "light")
     watch.check()

@@ -3,6 +3,7 @@ and what can be taken along.
 """
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -16,7 +17,7 @@ from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import charts, page_text
+from tests.webapp.page_elements import charts, page_text, point_tables
 from tests.webapp.simulated import store_outcomes
 from webapp.display import texts
 from webapp.screens import choose
@@ -76,13 +77,8 @@ def test_page_and_terminal_agree(
     ]
     assert notes
     assert all(line in words for line in printed.split("\n\n")[-1].splitlines())
-    table = page.dataframe[0].value
-    cells = {
-        str(value)
-        for name in table
-        if name not in {"evidence", "and", "comparison"}
-        for value in table[name].dropna()
-    }
+    (table,) = point_tables(page, "Ranking")
+    cells = set(table.drop(columns="").to_numpy().ravel())
     assert all(cell in printed for cell in cells)
     (found,) = json.loads(breakeven("advise", *arguments, "--format", "json", folder=folder).stdout)
     request = AdviceRequest(model, tokens, 1, pareto=True, **options)
@@ -94,14 +90,14 @@ def test_page_and_terminal_agree(
 
 def test_rows_lead_to_their_evidence(opened: Open, filled: str) -> None:
     """Each measured arm has a link to its point, an interpolated one to both of its neighbours."""
-    table = opened(filled, PAGE, model=DEIT, tokens="121", batch="1").dataframe[0].value
-    measured = table[table["arm"] != "the unmodified model"]
-    assert (
-        measured["evidence"]
-        .str.match(r"point\?id=[0-9a-f]+&environment=[0-9a-f]+&host=simulated")
-        .all()
-    )
-    assert (measured["and"].dropna() != measured.loc[measured["and"].notna(), "evidence"]).all()
+    page = opened(filled, PAGE, model=DEIT, tokens="121", batch="1")
+    (table,) = point_tables(page, "Ranking")
+    measured = table["arm"] != "the unmodified model"
+    assert set(table.loc[measured, ""]) == {"Evidence · Evidence"}
+    assert set(table.loc[~measured, ""]) == {""}
+    body = next(each.proto.body for each in page.get("html") if "Ranking" in each.proto.body)
+    found = re.findall(r'href="(point\?id=\w+&amp;environment=\w+&amp;host=simulated)"', body)
+    assert len(set(found)) == len(found) == 2 * measured.sum()
 
 
 def test_what_was_not_measured_is_refused_with_choices(opened: Open, filled: str) -> None:

@@ -11,7 +11,7 @@ from sweeps.model.job import Arm, Step
 from tests.store.language_fixtures import a_generation, a_generation_job, a_quality_job, a_reading
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import charts, page_text
+from tests.webapp.page_elements import charts, page_text, point_tables
 from tests.webapp.quality_stores import LENGTHS, language_store
 from tests.webapp.simulated import store_outcomes
 from webapp import queries
@@ -38,12 +38,12 @@ def test_the_page(opened: Open, lengths: str) -> None:
     words = page_text(app)
     assert "Time per character at 512 tokens of the prompt, against dense: 3 faster." in words
     assert "Quality: 3 measured." in words
-    table = app.dataframe[0].value.set_index("arm")
+    table = point_tables(app, "Arms")[0].set_index("Arm")
     stack = "adaptivocab tokens=500 + larosa sparsity=0.5"
-    most = float(table.loc[stack, "loss"].split()[0])
+    most = float(table.loc[stack, "Loss"].split()[0])
     assert f"2 of 3 arms lose quality, {stack} most: {most} bits per byte" in words
     assert charts(app)[0]["layer"][-1]["encoding"]["y"]["field"] == "worse"
-    assert table.loc["larosa sparsity=0.5", "quality_verdict"] == "worse"
+    assert table.loc["larosa sparsity=0.5", "Quality"] == "worse"
     assert app.selectbox(key="figure").value == "Tokens per second of decoding"
     figures = app.selectbox(key="figure").options
     assert {

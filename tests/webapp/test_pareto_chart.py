@@ -29,7 +29,7 @@ def test_points_intervals_and_names() -> None:
     """Arms with both figures are drawn, each interval that is known as a rule; the front is filled;
     of few arms all are named.
     """
-    info = pareto_info(arms(), TIME, LOSS)
+    info = pareto_info(arms(), TIME, LOSS, colors={})
     assert [len(each.known_ends(info.rows)) for each in (info.x, info.y)] == [3, 2]
     assert list(info.rows["hollow"]) == [False, False, True]
     named = {name for each in info.texts for name in each.rows["text"]}
@@ -52,7 +52,7 @@ def test_names_that_would_cover_each_other_are_left_out() -> None:
             "front": [True] * 40,
         }
     )
-    assert [len(each.rows) for each in pareto_info(many, TIME, LOSS).texts] == [1]
+    assert [len(each.rows) for each in pareto_info(many, TIME, LOSS, colors={}).texts] == [1]
 
 
 def test_nothing_to_draw() -> None:
@@ -60,4 +60,4 @@ def test_nothing_to_draw() -> None:
     with pytest.raises(
         ValueError, match="no arm has both: Time of a forward, ms; Loss of top-1, points"
     ):
-        pareto_info(arms(worse=[None] * 4), TIME, LOSS)
+        pareto_info(arms(worse=[None] * 4), TIME, LOSS, colors={})

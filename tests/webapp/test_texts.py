@@ -10,6 +10,27 @@ from tests.webapp import stored
 from webapp.display import texts
 
 
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("1.5x [1.4x, 2x], not 64x96 px", "1.5× [1.4×, 2×], not 64x96 px"),
+        ("-0.5 points [-1, 2], at --seed=-1 of a-1", "−0.5 points [−1, 2], at --seed=-1 of a-1"),
+        (
+            "10,000 pairs, 1,234,567 rows, layers=[4,128]",
+            "10~000 pairs, 1~234~567 rows, layers=[4,128]",
+        ),
+        ("1580 ms, 12345.6 ms, 980 ms, 1580 px", "1~580 ms, 12~345.6 ms, 980 ms, 1580 px"),
+        ("at 2026-11-23T07:23:05Z", "at 23 Nov 07:23"),
+        ("2026-11-23 07:23:05.25+00:00, 2026-11-23", "23 Nov 07:23, 2026-11-23"),
+    ],
+)
+def test_numbers_as_pages_show_them(printed: str, shown: str) -> None:
+    """Ratios, signs, thousands, milliseconds and times; names and commands stay as they are. `~` is the narrow
+    space between groups.
+    """
+    assert texts.typeset(printed) == shown.replace("~", texts.THIN)
+
+
 def test_metrics_in_the_order_of_their_kinds() -> None:
     """Metrics come in the order of the declarations of their kinds, each once."""
     assert texts.metrics_in(["ttft", "time_per_char", "ttft", "latency"]) == [

@@ -4,7 +4,6 @@ question.
 
 import pandas as pd
 
-from sweeps.model.metrics import INTERVAL
 from webapp.charts.points import (
     BLUE,
     GREY,
@@ -12,6 +11,7 @@ from webapp.charts.points import (
     Extra,
     Measure,
     PointsInfo,
+    speed_tips,
     with_links,
 )
 from webapp.display.links import POINT_KEY
@@ -57,9 +57,7 @@ def side_info(rows: pd.DataFrame) -> PointsInfo:
         tips={
             "label": "Of",
             "mark": "Side",
-            "speedup": ("Speed-up", ".3f"),
-            "low": (f"{INTERVAL} from", ".3f"),
-            "high": ("to", ".3f"),
+            **speed_tips(".3f"),
             "finding": "Finding",
         },
     )
@@ -88,10 +86,8 @@ def history_info(points: pd.DataFrame, floor: float) -> PointsInfo:
         tips={
             "what": "Of",
             "series": "Where",
-            "at": ("Measured, UTC", "%Y-%m-%d %H:%M"),
-            "speedup": ("Speed-up", ".4f"),
-            "low": (f"{INTERVAL} from", ".4f"),
-            "high": ("to", ".4f"),
+            "at": ("Measured, UTC", "%-d %b %H:%M"),
+            **speed_tips(".4f"),
             "pairs": ("Pairs", "d"),
             "flags": "Flags",
         },

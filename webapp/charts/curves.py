@@ -29,6 +29,7 @@ from webapp.charts.points import (
     bars,
     break_even_marks,
     category,
+    column_tips,
     layered,
     linked,
     no_difference,
@@ -39,7 +40,6 @@ from webapp.charts.scales import Extent
 from webapp.display import texts
 from webapp.display.arm_style import ArmStyle
 from webapp.display.axis_curves import size_of
-from webapp.display.columns import COLUMNS
 from webapp.display.links import POINT_KEY
 
 Width = int | Literal["container"]
@@ -422,14 +422,9 @@ def _point_marks(points: pd.DataFrame, *, links: bool, words: bool) -> alt.Chart
         "symbolStrokeWidth": 0,
         "values": [word for word in SHAPES if word in shown],
     }
-    known = [
-        name for name in HOVER if name in points and points[name].replace("", None).notna().any()
-    ]
-    hover: dict[str, Sequence[str]] = {}
-    for name in known:
-        title, form = COLUMNS[name].title, COLUMNS[name].chart_format
-        if name != "tokens" or "prompt_tokens" not in known:  # they are the same
-            hover[name] = (title, form) if form else title
+    hover = column_tips(points, HOVER)
+    if "prompt_tokens" in hover:  # they are the same
+        hover.pop("tokens", None)
     mark = alt.Chart(with_links(points) if links else points).mark_point(
         filled=True, size=65, clip=True
     )

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import altair as alt
 import pandas as pd
 
-from sweeps.model.metrics import INTERVAL
 from webapp.charts.points import (
     BLUE,
     GREY,
@@ -18,6 +17,7 @@ from webapp.charts.points import (
     category,
     layered,
     no_difference,
+    speed_tips,
     tips,
 )
 from webapp.charts.scales import Extent, log_axis, ratio_axis, ratio_scale
@@ -114,9 +114,7 @@ def pair_chart(frames: PairFrames) -> Layers:
     }
     line_hover = {
         "number": ("Pairs", "d"),
-        "speedup": ("Speed-up", ".4f"),
-        "low": (f"{INTERVAL} from", ".4f"),
-        "high": ("to", ".4f"),
+        **speed_tips(".4f"),
     }
     known = running.dropna(subset=["low", "high"])
     point = {"size": 18, "filled": True, "color": BLUE}
@@ -184,9 +182,7 @@ def attempt_info(rows: pd.DataFrame, floor: float) -> PointsInfo:
         legend={"symbolType": "circle"},
         tips={
             "row": "Of",
-            "speedup": ("Speed-up", ".4f"),
-            "low": (f"{INTERVAL} from", ".4f"),
-            "high": ("to", ".4f"),
+            **speed_tips(".4f"),
         },
     )
 

@@ -2,14 +2,14 @@
 no other surpasses named.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import log
 from typing import Any
 
 import pandas as pd
 
-from webapp.charts.points import GREY, ONE_COLOR, Extra, Measure, PointsInfo, Tips
+from webapp.charts.points import GREY, ONE_COLOR, Extra, Measure, PointsInfo
 from webapp.charts.scales import Extent
 
 PARETO_HEIGHT = 400
@@ -27,9 +27,7 @@ def pareto_info(
     x: Measure,
     y: Measure,
     *,
-    colors: Mapping[str, str] | None = None,
-    hover: Tips | None = None,
-    named: Collection[str] = (),
+    colors: Mapping[str, str],
 ) -> PointsInfo:
     """A point for each row at `x` and `y` with thin rules for the intervals of both.
 
@@ -37,8 +35,7 @@ def pareto_info(
     `arm` (names the point) and `front` (bool: no other surpasses it, which the caller decides,
     since it takes intervals and more than two figures to know). Points of the front are filled and
     named beside the mark, where the names have room; the others are hollow and grey, and of many
-    named in the hover text alone. `named` are arms that are written in any case. `colors` maps an
-    arm to its colour (default: one for all). `hover` is the hover text (default: arm, x and y); a
+    named in the hover text alone. `colors` maps an arm to its colour, others have one for all. A
     column `href`, if there is one, makes points links. Raises `ValueError` where no row has both
     figures.
     """
@@ -48,22 +45,20 @@ def pareto_info(
     front = drawn["front"].astype(bool)
     drawn = drawn.assign(
         color=[
-            (colors or {}).get(arm, ONE_COLOR) if best else GREY
+            colors.get(arm, ONE_COLOR) if best else GREY
             for arm, best in zip(drawn["arm"], front, strict=True)
         ],
         hollow=~front,
         text=drawn["arm"],
     )
-    first = front | drawn["arm"].isin(list(named))
-    others = drawn[~first] if len(drawn) <= ALL_NAMED else drawn.iloc[:0]
+    others = drawn[~front] if len(drawn) <= ALL_NAMED else drawn.iloc[:0]
     axes = [replace(measure, span=measure.extent(drawn)) for measure in (x, y)]
-    default = {"arm": "Arm"} | {each.column: (each.title, ".4~g") for each in axes}
     return PointsInfo(
         rows=drawn,
         x=axes[0],
         y=axes[1],
-        tips=default if hover is None else hover,
-        texts=list(placed_texts(pd.concat([drawn[first], others]), axes, PARETO_HEIGHT)),
+        tips={"arm": "Arm"} | {each.column: (each.title, ".4~g") for each in axes},
+        texts=list(placed_texts(pd.concat([drawn[front], others]), axes, PARETO_HEIGHT)),
         height=PARETO_HEIGHT,
     )
 

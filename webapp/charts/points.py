@@ -10,13 +10,17 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import altair as alt
 import pandas as pd
 
+from sweeps.model.metrics import INTERVAL
 from webapp.charts.scales import Extent, log_axis, ratio_axis, row_axis, row_step
+from webapp.display.columns import COLUMNS
 from webapp.display.links import POINT_KEY, point_link
 
 Layers = alt.LayerChart | alt.FacetChart
 Marks = Sequence[alt.Chart]
 Tips = Mapping[str, Sequence[str]]
 """Hover text: for each column its title, or title and format of a number."""
+LOCALE = {"number": {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}}
+"""Of numbers in charts, as pages show them."""
 Channel = TypeVar("Channel", alt.Color, alt.Shape, alt.Stroke, alt.StrokeDash)
 
 GREY = "#808591"
@@ -24,6 +28,8 @@ GREY = "#808591"
 BLUE, ORANGE = "#3f7fbf", "#cf7c28"
 ONE_COLOR = "#1a70b8"
 SIDE_COLORS = {"baseline": "#6b7280", "arm": "#c2500c", "other arm": GREY}
+
+
 LINKED = "Open the evidence of this point"
 """What a mark that is a link is called for assistive technology."""
 
@@ -267,6 +273,16 @@ def tips(texts: Tips) -> list[alt.Tooltip]:
     return found
 
 
+def column_tips(rows: pd.DataFrame, names: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Hover text of those of the columns that have a value, as `COLUMNS` names them."""
+    found: dict[str, Sequence[str]] = {}
+    for name in names:
+        if name in rows and rows[name].replace("", None).notna().any():
+            title, form = COLUMNS[name].title, COLUMNS[name].chart_format
+            found[name] = (title, form) if form else title
+    return found
+
+
 def with_links(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with `href`, the address of the evidence of each that has a `comparison_id` (the
     newest where no host is known).
@@ -313,15 +329,21 @@ def _has(mark: alt.Chart, channel: str) -> bool:
     return getattr(mark.encoding, channel, alt.Undefined) is not alt.Undefined
 
 
+def speed_tips(form: str) -> Tips:
+    """Hover text of a speed-up with its interval, the columns `speedup`, `low` and `high`."""
+    ends = {"low": (f"{INTERVAL} from", form), "high": ("to", form)}
+    return {"speedup": ("Speed-up", form), **ends}
+
+
 def omit_empty_rows(chart: alt.TopLevelMixin) -> None:
     """From now on the chart's specification shows at each point only those rows of the hover text
-    that have a value there, where Vega-Lite would show `null` or nothing.
+    that have a value there, where Vega-Lite would show `null` or nothing; numbers as on pages.
     """
     inner: Any = chart.to_dict
 
     def to_dict(*args: Any, **kwargs: Any) -> dict[str, Any]:
         found: dict[str, Any] = with_known_rows(inner(*args, **kwargs))
-        return found
+        return found | {"config": {"locale": LOCALE} | found.get("config", {})}
 
     object.__setattr__(chart, "to_dict", to_dict)
 

@@ -13,7 +13,16 @@ from sweeps.model.condition import Runtime
 from sweeps.model.metrics import INTERVAL
 from sweeps.text.curves import BreakEvenCell, CellKind
 from webapp.charts.pareto import placed_texts
-from webapp.charts.points import Extra, Layers, Measure, PointsInfo, around, layered, tips
+from webapp.charts.points import (
+    Extra,
+    Layers,
+    Measure,
+    PointsInfo,
+    around,
+    column_tips,
+    layered,
+    tips,
+)
 from webapp.charts.scales import Extent, row_axis
 from webapp.display.arm_style import arm_styles, method_colors
 
@@ -25,20 +34,10 @@ SHARES: Mapping[str, float] = {"all of the promise": 1.0, "half of it": 0.5, "no
 """Lines of equal share: a label, and the share of the promised saving that arrives on it."""
 NAME_PX, PLOT_SHARE = 18, 0.7
 """Between the names of two lines; share of the height that axes and legend leave."""
-PROMISE_HOVER = {
-    "arm": "Arm",
-    "tokens": ("Tokens", ",.0f"),
-    "speedup_macs": ("Promised by MACs", ".3f"),
-    "speedup": ("Speed-up", ".3f"),
-    "interval": f"{INTERVAL} interval",
-    "realised_share": ("Realised share", ".0%"),
-    "baseline_ms": ("Baseline, ms", ",.4~r"),
-    "arm_ms": ("Arm, ms", ",.4~r"),
-    "word": "Verdict",
-    "runtime": "Runtime",
-    "pairs": ("Pairs", "d"),
-    "flags": "Flags",
-}
+PROMISE_HOVER = (
+    *("arm", "tokens", "speedup_macs", "speedup", "interval", "realised_share"),
+    *("baseline_ms", "arm_ms", "word", "runtime", "pairs", "flags"),
+)
 ROW_HEIGHT, HEADER = 30, 64
 """Pixels of a row of the map, and above the rows: Streamlit counts the axis to the height."""
 EARLY, LATE = (0x1A, 0x70, 0xB8), (0xC9, 0xDF, 0xF2)
@@ -98,11 +97,7 @@ def promise_info(points: pd.DataFrame) -> PointsInfo:
         dashes={arm: style.dash for arm, style in arm_styles(known).items()},
         order="tokens",
         legend=legend,
-        tips={
-            name: text
-            for name, text in PROMISE_HOVER.items()
-            if name in known and known[name].replace("", None).notna().any()
-        },
+        tips=column_tips(known, PROMISE_HOVER),
         height=PROMISE_HEIGHT,
     )
 

@@ -32,50 +32,28 @@ from webapp.display.arm_style import ArmStyle
 _SIDES = {"only the baseline is right": SIDE_COLORS["arm"], "only the arm is right": "#00795a"}
 
 
-def interval_info(
-    rows: pd.DataFrame,
-    title: str,
-    *,
-    none: float,
-    floor: float = 0.0,
-    colors: Mapping[str, str] | None = None,
-) -> PointsInfo:
-    """A row for each `label` in the order of `rows`, with `value`, and `low` and `high` where an
-    interval is known.
+ENDS = ("low", "high")
+"""Columns of an interval."""
 
-    `none` is the value of no difference, `floor` what counts as none beside it. `colors` maps
-    labels to colours. Ratios (a `none` of 1) have a logarithmic axis. Raises `ValueError` without a
-    value.
+
+def bar_chart(rows: pd.DataFrame, measure: Measure) -> Layers:
+    """A bar for each `label`, one below the other in the order of `rows`, from no difference to its
+    `value`, with its interval (`low`, `high`) where that is known; `color` is that of each, with
+    `href` bars are links. Raises `ValueError` without a value.
     """
     drawn = rows.dropna(subset=["value"])
     if drawn.empty:
         raise ValueError("nothing was measured of it")
-    scale: Literal["ratio", "linear"] = "ratio" if none == 1 else "linear"
-    ends, form = ("low", "high"), ".3~g"
-    return PointsInfo(
-        rows=drawn.assign(color=[(colors or {}).get(name, ONE_COLOR) for name in drawn["label"]]),
-        x=Measure("value", title, "", scale, form=form, ends=ends, none=none, floor=floor),
-        y=Measure("label", "", "", "rows"),
-        tips={
-            "label": "Arm",
-            "value": (title, form),
-            "low": ("at least", form),
-            "high": ("at most", form),
-        },
-    )
-
-
-def bar_chart(rows: pd.DataFrame, measure: Measure, texts: Tips) -> Layers:
-    """A bar for each `label`, one below the other in the order of `rows`, from no difference to its
-    value, with its interval; `color` is that of each, with `href` bars are links.
-    """
-    x, y = channel(alt.X, measure, rows), channel(alt.Y, Measure("label", "", "", "rows"), rows)
+    drawn = drawn if "color" in drawn else drawn.assign(color=ONE_COLOR)
+    titles = {"value": measure.title, "low": "at least", "high": "at most"}
+    hover: Tips = {name: (title, ".3~r") for name, title in titles.items()}
+    x, y = channel(alt.X, measure, drawn), channel(alt.Y, Measure("label", "", "", "rows"), drawn)
     none, color = alt.X2Datum(measure.none or 0), category(alt.Color, "color", None)
-    mark = alt.Chart(rows).mark_bar(height=14, opacity=0.5)
-    drawn = linked(mark.encode(x, none, y, color, tooltip=tips(texts)))
-    ends = bars(rows, x, measure.interval, y, strokeWidth=2, color=GREY)
+    mark = alt.Chart(drawn).mark_bar(height=14, opacity=0.5)
+    bar = linked(mark.encode(x, none, y, color, tooltip=tips({"label": "Arm", **hover})))
+    ends = bars(drawn, x, ENDS, y, strokeWidth=2, color=GREY)
     rule = no_difference(x, measure.floor, measure.none or 0)
-    return layered(*rule, drawn, *ends).properties(height=row_step(list(rows["label"])))
+    return layered(*rule, bar, *ends).properties(height=row_step(list(drawn["label"])))
 
 
 def length_info(
@@ -101,7 +79,7 @@ def length_info(
         colors={name: style.color for name, style in named.items()},
         joined="arm",
         dashes={name: style.dash for name, style in named.items()},
-        legend=None,
+        legend={"columns": 1, "labelLimit": 700, "symbolType": "stroke"},
         tips={
             "arm": "Arm",
             "prompt_tokens": ("Tokens of the prompt", ",.0f"),

@@ -1,5 +1,5 @@
-"""Text that is data (questions, names, errors, logs) on a page: shown letter by letter, never as
-Markdown or HTML.
+"""Text that is data (questions, names, errors, logs) on a page: never Markdown or HTML; its numbers
+and times as all pages show them, in commands and logs letter by letter.
 """
 
 import re
@@ -11,6 +11,7 @@ import streamlit as st
 
 from store.rows.location import database_option
 from webapp.display.links import page_link
+from webapp.display.texts import typeset
 
 Tone = Literal["", "muted", "strong"]
 _LOOK = "overflow-wrap: anywhere; white-space: pre-wrap; margin: 0; "
@@ -51,8 +52,8 @@ TABLE_STYLE = (
     "<style>.rows{border-collapse:collapse;width:100%;margin:0}.rows td,.rows"
     " th{text-align:left;vertical-align:top;padding:6px 20px 6px 0;border:0;border-bottom:1px solid"
     " rgba(128,133,145,.25);overflow-wrap:anywhere;font-size:.9rem}.rows"
-    " th{font-weight:600;width:13rem}.rows td:last-child{padding-right:0}.rows"
-    " .mark{white-space:nowrap;overflow-wrap:normal}.rows .quiet{opacity:.68}</style>"
+    " th{font-weight:600;width:13rem}.rows"
+    " td:last-child{padding-right:0;min-width:4rem}</style>"
 )
 _TONES = {
     "": "",
@@ -70,15 +71,20 @@ def heading(text: str, sweep: str = "") -> None:
     )
 
 
+def escaped(text: str) -> str:
+    """HTML of a text."""
+    return escape(typeset(text))
+
+
 def headline(text: str) -> None:
     """The answer of a page."""
     look = "font-size: 1.5rem; font-weight: 600; padding: 0"
-    st.html(f'<h2 style="{_LOOK}{look}">{escape(text)}</h2>')
+    st.html(f'<h2 style="{_LOOK}{look}">{escaped(text)}</h2>')
 
 
 def sentence(text: str, tone: Tone = "") -> None:
     """A paragraph."""
-    st.html(f'<p style="{_LOOK}{_TONES[tone]}">{escape(text)}</p>')
+    st.html(f'<p style="{_LOOK}{_TONES[tone]}">{escaped(text)}</p>')
 
 
 def text_block(text: str) -> None:
@@ -102,8 +108,8 @@ MAX_NAME = 60
 def name(text: str, most: int = MAX_NAME) -> str:
     """HTML of a name: of a long one the beginning, with all of it as hover text."""
     if len(text) <= most:
-        return escape(text)
-    return f'<span title="{escape(text)}">{escape(text[: most - 1])}…</span>'
+        return escaped(text)
+    return f'<span title="{escaped(text)}">{escaped(text[: most - 1])}…</span>'
 
 
 def link(label: str, address: str, most: int = 200) -> str:
@@ -121,30 +127,18 @@ def chips(marked: Iterable[tuple[bool, str, str]]) -> None:
     found = []
     for mark, word, hover in marked:
         sign, ground = signs[mark]
-        shown = f"{sign} {escape(word)}"
-        found.append(f'<span title="{escape(hover)}" style="{look}{ground}">{shown}</span>')
+        shown = f"{sign} {escaped(word)}"
+        found.append(f'<span title="{escaped(hover)}" style="{look}{ground}">{shown}</span>')
     row = "display:flex;flex-wrap:wrap;gap:4px 6px;font-size:.875rem"
     st.html(f'<div style="{row}">{"".join(found)}</div>')
 
 
-def table(
-    rows: Iterable[Sequence[str]], *, quiet: int | None = None, mark: int | None = None
-) -> None:
-    """A table of texts that wrap, the first of each row as its head; column `quiet` is muted,
-    `mark` holds a word in one line.
-    """
-    looks = {quiet: " class=quiet", mark: " class=mark"}
-    lines = []
-    for head, *cells in rows:
-        own = [
-            f"<td{looks.get(place, '')}>{escape(cell)}</td>" for place, cell in enumerate(cells, 1)
-        ]
-        lines.append(f"<tr><th>{escape(head)}</th>{''.join(own)}</tr>")
-    html_table(lines)
-
-
-def html_table(lines: Iterable[str]) -> None:
-    """A table of rows of HTML."""
+def table(rows: Iterable[Sequence[str]]) -> None:
+    """A table of texts that wrap, the first of each row as its head."""
+    lines = [
+        f"<tr><th>{escaped(head)}</th>{''.join(f'<td>{escaped(cell)}</td>' for cell in cells)}</tr>"
+        for head, *cells in rows
+    ]
     st.html(f"{TABLE_STYLE}<table class=rows>{''.join(lines)}</table>")
 
 

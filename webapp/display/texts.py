@@ -3,7 +3,7 @@
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -13,6 +13,7 @@ from sweeps.analysis.labels import GAINS, LOSSES, SPEEDUP, Conclusion, conclude_
 from sweeps.analysis.rows import CeilingRow, SpeedupRow
 from sweeps.model.flags import split_flags
 from sweeps.model.kinds import KINDS
+from sweeps.number_format import moment, seconds_at
 from sweeps.text.effects import effect_phrase, effect_word
 
 SHOWN = SPEEDUP._replace(mark="×")
@@ -23,10 +24,19 @@ UNDECIDED = {
 }
 """Verdicts that stand whatever the interval is, and why."""
 SPEED_COLUMNS = ("speedup", "speedup_low", "speedup_high")
-RATIO = re.compile(r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)x(?!\w)")
-"""A ratio as the terminal prints it, `1.5x`."""
-MINUS = re.compile(r"(?<![\w.=-])-(?=\d)")
-"""The sign of a number."""
+THIN = "\u202f"
+"""Between groups of three digits: a narrow space that does not break."""
+SIGNS: Mapping[str, str | Callable[[re.Match[str]], str]] = {
+    r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)x(?!\w)": r"\1×",
+    r"(?<![\w.=-])-(?=\d)": "−",
+    r"(?<![\w.,=[])\d{1,3}(?:,\d{3})+(?![\w,])": lambda found: found[0].replace(",", THIN),
+    r"(?<![\w.,])(\d+)(\d{3})(?=(?:\.\d+)? ms\b)": rf"\1{THIN}\2",
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::[\d.]+)?(?:Z|\+00:00)?": lambda found: moment(
+        seconds_at(f"{found[1]}Z")
+    ),
+}
+"""A ratio, the sign of a number, thousands, milliseconds and times as views and the terminal have
+them, and as pages show them."""
 NOTABLE = 0.01
 """Share by which the ratio of two medians may differ from the speed-up without a note."""
 
@@ -46,8 +56,19 @@ def point_rows(points: pd.DataFrame) -> list[PointRow]:
 
 
 def typeset(sentence: str) -> str:
-    """A sentence of the terminal with the signs that the app uses: `1.5×`, and a true minus."""
-    return MINUS.sub("−", RATIO.sub(r"\1×", sentence))
+    """A sentence of the terminal with the signs that pages use: `1.5×`, a true minus, `1 580 ms`
+    and `23 Nov 07:23`.
+    """
+    for printed, shown in SIGNS.items():
+        sentence = re.sub(printed, shown, sentence)
+    return sentence
+
+
+def extremes(title: str, rows: pd.DataFrame, label: str = "label", value: str = "value") -> str:
+    """What a chart of values shows: from the row with the least to that with the most."""
+    known = rows.dropna(subset=[value]).sort_values(value).iloc[[0, -1]]
+    ends = [f"{name} {found:.3g}" for name, found in zip(known[label], known[value], strict=True)]
+    return f"{title}: {' to '.join(dict.fromkeys(ends))}"
 
 
 def capitalised(sentence: str) -> str:

@@ -18,14 +18,15 @@ from sweeps.stats.pooling import ALPHA
 from sweeps.text.effects import effect_word, losses_headline
 from webapp import queries
 from webapp.charts.panels import dense_first
-from webapp.charts.points import Measure, draw_points
+from webapp.charts.points import Measure
 from webapp.charts.quality import (
+    ENDS,
+    bar_chart,
     corruption_chart,
     disagreement_chart,
     disagreement_rows,
-    interval_info,
 )
-from webapp.display import plain
+from webapp.display import plain, texts
 from webapp.display.arm_style import QUALIFIERS, arm_styles, label_arms
 from webapp.queries import Scope, kept
 from webapp.widgets import filters
@@ -153,8 +154,16 @@ def _figures(rows: pd.DataFrame, scope: Scope | str) -> None:
     floor = METRICS["top1"].floor if name == "top1_drop" else 0.0
     colors = {arm: style.color for arm, style in arm_styles(rows).items()}
     drawn = rows[list(columns)].rename(columns=columns)
-    info = interval_info(drawn, f"{title}, 95 % interval", none=0, floor=floor, colors=colors)
-    show_chart(draw_points(info), name=f"accuracy-{name}", data=rows, scope_or_sweep=scope)
+    drawn["color"] = drawn["label"].map(colors)
+    named = f"{title}, 95 % interval"
+    measure = Measure("value", named, form="+.2~r", ends=ENDS, none=0.0, floor=floor)
+    show_chart(
+        bar_chart(drawn, measure),
+        f"accuracy-{name}",
+        rows,
+        scope,
+        texts.extremes(title, drawn),
+    )
 
 
 def _agreement(rows: pd.DataFrame, scope: Scope | str, *, alone: bool) -> None:
@@ -163,7 +172,8 @@ def _agreement(rows: pd.DataFrame, scope: Scope | str, *, alone: bool) -> None:
     """
     st.subheader("Images that only one of the two classifies correctly", anchor=False)
     chart = disagreement_chart(disagreement_rows(rows.assign(label=rows["arm"])))
-    show_chart(chart, name="accuracy-mcnemar", data=rows, scope_or_sweep=scope)
+    answer = texts.extremes("Only the baseline is right", rows, "arm", "only_baseline_correct")
+    show_chart(chart, "accuracy-mcnemar", rows, scope, answer)
     listed = TABLE if alone else TABLE[:4]
     known = [name for name in listed if name in rows and rows[name].notna().any()]
     show_table(rows.assign(digits=0), known)
@@ -180,7 +190,8 @@ def _corruptions(rows: pd.DataFrame, scope: Scope | str) -> None:
     arm = filters.choose_one("Arm", list(dict.fromkeys(corrupted["arm"])), "arm", worst)
     own = corrupted[corrupted["arm"] == arm]
     chart = corruption_chart(own)
-    show_chart(chart, name="accuracy-corruptions", data=own, scope_or_sweep=scope)
+    answer = texts.extremes(f"Top-1 lost by {arm}", own, "corruption", "top1_drop")
+    show_chart(chart, "accuracy-corruptions", own, scope, answer)
 
 
 def _chosen(scope: Scope | None, column: str, values: pd.Series, label: str, key: str) -> str:

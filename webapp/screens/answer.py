@@ -38,7 +38,7 @@ from webapp.display.axis_curves import Axis, curves_along, size_of
 from webapp.queries import Scope
 from webapp.widgets import filters
 from webapp.widgets.answers import PanelAnswers, answers_of_panel, best_arm, gains, place_of, speeds
-from webapp.widgets.arm_table import ArmRow, arm_table
+from webapp.widgets.arm_table import ArmRow, arm_table_html
 from webapp.widgets.chart_block import draw_chart, offer_files
 from webapp.widgets.quality import QualityOfPoint, data_text
 from webapp.widgets.words import MEANING, running_strip
@@ -155,7 +155,8 @@ def _show_table(known: PanelAnswers, rows: Sequence[ArmRow], sweep: str) -> None
     places = [place_of(row, known.axis) for row in known.counted]
     unit = size_of(known.panel.points).token_unit
     at = axis_place(max(places), known.axis, unit)
-    arm_table(rows, x_span(pd.Series(places), known.axis), at, AXIS_LABELS[known.axis].along)
+    span, along = x_span(pd.Series(places), known.axis), AXIS_LABELS[known.axis].along
+    st.html(arm_table_html(rows, span, at, along))
     if (table := break_evens_by_runtime(known)) is not None:
         st.dataframe(table, placeholder="–")
     choose = links.page_link(
@@ -187,7 +188,7 @@ def _notes(found: Sequence[Panel], reading: Sequence[str], scope: Scope, axis: A
         *load_caution(row.flags for row in points),
         *slow_caution(row.host_speed for row in points),
     ):
-        lines.append(f"{texts.typeset(texts.capitalised(line))}.")
+        lines.append(f"{texts.capitalised(line)}.")
     with st.expander("How to read this"):
         plain.sentence("\n".join(lines), "muted")
         plain.sentence(MEANING, "muted")

@@ -48,12 +48,13 @@ from sweeps.text.advice_text import (
     quality_sentence,
 )
 from webapp.charts.points import GREY, Measure
-from webapp.charts.quality import bar_chart
+from webapp.charts.quality import ENDS, bar_chart
 from webapp.display import links, plain, texts
 from webapp.display.arm_style import method_colors
 from webapp.queries import kept
 from webapp.widgets import filters
 from webapp.widgets.chart_block import show_chart
+from webapp.widgets.tables import grid_html
 from workers.methods import all_methods, purpose
 from workers.methods.arm_labels import params_label
 
@@ -71,7 +72,6 @@ DROP_HELP = (
 )
 # Columns of the table in the terminal that the evidence has.
 IN_EVIDENCE = ("comparison", "measured at")
-ENDS = ("low", "high")
 SPEED = Measure("value", "Speed-up", "higher", "ratio", ends=ENDS, none=1.0)
 # Of figures without an interval, which differ by less in any two runs.
 TOLERANCE = 0.005
@@ -85,16 +85,12 @@ class FullestAdvice(NamedTuple):
     """Conditions that were not read, since they have fewer points than those that were."""
 
 
-@kept
-def known_conditions(engine: Any) -> pd.DataFrame:
-    """See `store.read.advice.timed_arms.measured_conditions`."""
-    return measured_conditions(engine)
+# See `store.read.advice.timed_arms.measured_conditions`.
+known_conditions = kept(measured_conditions)
 
 
-@kept
-def model_sizes(engine: Any, model: str, batch: int) -> dict[int, int]:
-    """See `store.read.advice.timed_arms.timed_sizes`."""
-    return timed_sizes(engine, model, batch)
+# See `store.read.advice.timed_arms.timed_sizes`.
+model_sizes = kept(timed_sizes)
 
 
 @kept
@@ -290,20 +286,16 @@ def _often(counts: Mapping[int, int]) -> list[int]:
 
 
 def _show_ranking(advice: Advice) -> None:
-    """The ranking as the terminal prints it, each row with a link to its evidence."""
+    """The ranking as the terminal prints it, each row with links to its evidence."""
     headings, rows = advice_table(advice)
-    cells = [list(map(texts.typeset, row)) for row in rows]
-    shown = pd.DataFrame(cells, columns=headings).replace("", None)
+    shown = pd.DataFrame(rows, columns=headings).replace("", None)
     shown = shown.dropna(axis="columns", how="all").drop(columns=list(IN_EVIDENCE), errors="ignore")
-    neighbours = max((len(each.rows) for each in advice.found), default=0)
-    links_of = ("evidence", "and")[:neighbours]
-    config: dict[str, Any] = {}
-    for place, name in enumerate(links_of):
-        shown.insert(
-            2 + place, name, [_link(advice, each.key, place) for each in advice.ranking.arms]
-        )
-        config[name] = st.column_config.LinkColumn(name, display_text="open", width=75)
-    st.dataframe(shown, column_config=config, hide_index=True, placeholder="", key="ranking")
+    lines = []
+    for cells, each in zip(shown.fillna("").to_numpy(), advice.ranking.arms, strict=True):
+        found = [_link(advice, each.key, place) for place in (0, 1)]
+        evidence = [plain.link("Evidence", address) for address in found if address]
+        lines.append([*map(plain.escaped, cells), " · ".join(evidence)])
+    st.html(grid_html("Ranking", [*shown, ""], lines))
 
 
 def _link(advice: Advice, key: str, place: int) -> str | None:
@@ -358,13 +350,19 @@ def _draw_figures(advice: Advice) -> None:
     for number, (place, (measure, rows)) in enumerate(
         zip(st.columns(len(figures)), figures, strict=True)
     ):
-        texts_of = {"label": "Arm", "value": (measure.title, ".3~r")}
-        texts_of |= {"low": ("at least", ".3~r"), "high": ("at most", ".3~r")}
+        fastest = measure is SPEED
+        answer = advice_headline(advice) if fastest else texts.extremes(measure.title, rows)
         with place:
-            chart = bar_chart(rows, measure, texts_of)
+            chart = bar_chart(rows, measure)
             data = rows.drop(columns=["href", "color"])
             name = f"figure-{number}"
-            show_chart(chart, name=name, data=data, scope_or_sweep=f"choose-{advice.tokens}")
+            show_chart(
+                chart,
+                name,
+                data,
+                f"choose-{advice.tokens}",
+                answer,
+            )
 
 
 def _show_files(request: AdviceRequest, advice: Advice | None, batches: Sequence[int] = ()) -> None:
@@ -433,7 +431,7 @@ def short_titles(found: Sequence[Advice]) -> list[str]:
 def _show_refusal(request: AdviceRequest, problem: RefusedError) -> None:
     """Why there is no answer, and the nearest sizes that have one."""
     plain.sentence("No answer", "strong")
-    plain.sentence(texts.typeset(f"{texts.capitalised(str(problem))}."))
+    plain.sentence(f"{texts.capitalised(str(problem))}.")
     nearest = [("tokens", value) for value in problem.tokens if value != request.tokens]
     nearest += [("batch", value) for value in problem.batches]
     with st.container(horizontal=True):
@@ -455,7 +453,7 @@ def _show_advice(
         label = f"Condition, one of {len(found)}"
         place = titles.index(st.selectbox(label, titles, key="condition", bind="query-params"))
     chosen = checked_advice(found[place])
-    plain.headline(texts.typeset(advice_headline(chosen)))
+    plain.headline(advice_headline(chosen))
     plain.sentence(f"For {chosen.title}.", "muted")
     _draw_figures(chosen)
     again = command_line(("advise", "--confirm"), request)
@@ -463,9 +461,9 @@ def _show_advice(
         *(advice_sentence(chosen), claim_sentence(chosen)),
         *(doubt_sentence(chosen, again), quality_sentence(chosen)),
     ]
-    plain.sentence("\n".join(texts.typeset(line) for line in lines if line))
+    plain.sentence("\n".join(filter(None, lines)))
     _show_ranking(chosen)
-    plain.sentence("\n".join(map(texts.typeset, advice_notes(chosen))), "muted")
+    plain.sentence("\n".join(advice_notes(chosen)), "muted")
     if hidden or every:
         more = f", {hidden:,} more with fewer points" if hidden else ""
         st.toggle(f"Show all conditions{more}", key="every", bind="query-params")

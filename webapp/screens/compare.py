@@ -15,19 +15,19 @@ from store.errors import StoreError
 from store.read.evidence import compare_queries, history, side_by_side
 from store.read.evidence.compare_queries import BY, By, SideChoice
 from store.read.evidence.history import QuestionHistory
-from store.read.evidence.side_by_side import ComparedAnswers, SideBySide
+from store.read.evidence.side_by_side import ComparedAnswers
 from sweeps.analysis.labels import conclude
 from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
-from sweeps.number_format import count
+from sweeps.number_format import count, moment, seconds_at
 from sweeps.stats.side_by_side import FAMILY_ALPHA, Contrasted
 from sweeps.text.effects import effect_word
 from webapp.charts.compare import history_info, side_info
-from webapp.charts.points import draw_points
 from webapp.display import plain, texts
 from webapp.display.links import POINT_KEY, page_link, point_link
 from webapp.queries import kept
 from webapp.widgets.chart_block import show_chart
 from webapp.widgets.filters import choose_metric
+from webapp.widgets.tables import grid_html
 from workers.methods.arm_labels import params_label
 
 BY_WORDS: dict[By, str] = {
@@ -73,22 +73,16 @@ QUESTION_PARTS = {
 }
 
 
-@kept
-def read_choices(engine: Any, by: By) -> list[SideChoice]:
-    """See `store.read.evidence.compare_queries.side_choices`."""
-    return compare_queries.side_choices(engine, by)
+# See `store.read.evidence.compare_queries.side_choices`.
+read_choices = kept(compare_queries.side_choices)
 
 
-@kept
-def two_sides(engine: Any, by: By, a: str, b: str) -> SideBySide:
-    """See `store.read.evidence.side_by_side.side_by_side`."""
-    return side_by_side.side_by_side(engine, by, a, b)
+# See `store.read.evidence.side_by_side.side_by_side`.
+two_sides = kept(side_by_side.side_by_side)
 
 
-@kept
-def read_history(engine: Any, question_id: str, metric: str | None) -> QuestionHistory:
-    """See `store.read.evidence.history.question_history`."""
-    return history.question_history(engine, question_id, metric)
+# See `store.read.evidence.history.question_history`.
+read_history = kept(history.question_history)
 
 
 def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
@@ -273,7 +267,8 @@ def _sides(by: By, a: SideChoice, b: SideChoice) -> None:
     more = f", {LISTED} of {len(frame):,} shown" if len(frame) > LISTED else ""
     plain.sentence(texts.capitalised(f"{'; '.join(words)}{more}."), "muted")
     name = f"{by}-{a.value}-{b.value}"
-    show_chart(draw_points(side_info(shown)), name=name, data=frame, scope_or_sweep="compare")
+    chart = side_info(shown)
+    show_chart(chart, name, frame, "compare", first)
     _table(shown, by, a, b)
     notes = [
         "Each speed-up is against the baseline of its own side. The probability that any question"
@@ -316,7 +311,7 @@ def _summary(frame: pd.DataFrame) -> list[str]:
 def _table(frame: pd.DataFrame, by: By, a: SideChoice, b: SideChoice) -> None:
     first, second = f"First: {a.label}", f"Second: {b.label}"
     heads = ("Question", first, second, "First over second", "Finding", "")
-    lines = [f"<tr>{''.join(f'<th>{escape(head)}</th>' for head in heads)}</tr>"]
+    lines = []
     for row in frame.to_dict("records"):
         cells = []
         for name in BOTH_SIDES:
@@ -330,9 +325,8 @@ def _table(frame: pd.DataFrame, by: By, a: SideChoice, b: SideChoice) -> None:
             escape(row["finding"]),
             plain.link("history", history_of),
         ]
-        values = "".join(f"<td>{cell}</td>" for cell in cells)
-        lines.append(f"<tr><td>{escape(row['label'])}</td>{values}</tr>")
-    plain.html_table(lines)
+        lines.append([f"<th scope=row>{escape(row['label'])}</th>", *cells])
+    st.html(grid_html("Questions", heads, lines))
 
 
 def _history(question_id: str) -> None:
@@ -343,18 +337,20 @@ def _history(question_id: str) -> None:
         found = read_history(question_id, choose_metric(found.metrics, found.metrics[0]))
     frame = history_frame(found)
     answers = frame[frame["what"] == "answer"]
-    plain.sentence(
+    answer = (
         f"{count(len(answers), 'answer')} by"
         f" {count(len(frame) - len(answers), 'attempt')},"
-        f" {str(frame['at'].min())[:10]} to {str(frame['at'].max())[:10]}: speed-ups from"
+        f" {moment(seconds_at(min(frame['at'])))} to {moment(seconds_at(max(frame['at'])))}:"
+        " speed-ups from"
         f" {answers['speedup'].min():.3f}× to {answers['speedup'].max():.3f}×."
     )
+    plain.sentence(answer)
     st.caption(
         "A diamond is an answer: all attempts of one version at one place pooled. A circle is one"
         " attempt alone."
     )
-    chart = draw_points(history_info(frame, METRICS[found.metric].floor))
-    show_chart(chart, name=question_id, data=frame, scope_or_sweep="history")
+    chart = history_info(frame, METRICS[found.metric].floor)
+    show_chart(chart, question_id, frame, "history", answer)
     if found.left_out:
         plain.sentence(f"{count(found.left_out, 'older attempt')} not drawn.", "muted")
     if len(found.versions) > 1:

@@ -69,7 +69,7 @@ from webapp.charts.explain import (
     waterfall_rows,
 )
 from webapp.charts.panels import rows_by_arm
-from webapp.charts.points import SIDE_COLORS, draw_points
+from webapp.charts.points import SIDE_COLORS
 from webapp.display import plain, texts
 from webapp.display.arm_style import arm_styles
 from webapp.display.links import POINT_KEY
@@ -137,10 +137,8 @@ def fitted_costs(engine: Any, scope: Scope, curve_id: str) -> RelativeCosts | No
     return next(iter(curve_costs(engine, fits, points).values()), None)
 
 
-@kept
-def activities(engine: Any, baseline: str, arm: str) -> pd.DataFrame:
-    """Kernels or operators of two profiles side by side."""
-    return activity_differences(engine, baseline, arm)
+# Kernels or operators of two profiles side by side.
+activities = kept(activity_differences)
 
 
 @kept
@@ -341,8 +339,9 @@ def _ceiling_words(rows: Sequence[PointRow]) -> str:
 def _cost_model(own: pd.DataFrame, costs: CostModelRow, scope: Scope, color: str) -> None:
     """Times against work with the fit."""
     frame = cost_points(own, costs)
-    chart = draw_points(cost_info(frame, costs, color))
-    show_chart(chart, name="cost-model", data=frame, scope_or_sweep=scope)
+    chart = cost_info(frame, costs, color)
+    lines = list(_fit_lines(costs, scope))
+    show_chart(chart, "cost-model", frame, scope, lines[0])
     unit = costs.work_unit
     plain.sentence(
         f"Lines: fixed cost + cost of work × {unit}s. Each side stands at its own {unit}s: at one"
@@ -351,7 +350,7 @@ def _cost_model(own: pd.DataFrame, costs: CostModelRow, scope: Scope, color: str
         " or a flag marks them as wrong.",
         "muted",
     )
-    plain.sentence("\n".join(map(texts.typeset, _fit_lines(costs, scope))))
+    plain.sentence("\n".join(lines))
 
 
 def _wall(sides: Sequence[Sides], scope: Scope) -> None:
@@ -362,7 +361,8 @@ def _wall(sides: Sequence[Sides], scope: Scope) -> None:
             "The profiles hold kernels one by one, without a timeline: gaps are not known.", "muted"
         )
         return
-    show_chart(wall_chart(parts), name="wall", data=parts, scope_or_sweep=scope)
+    answer = texts.extremes("Wall time of a forward, ms", parts, "side", "wall_ms")
+    show_chart(wall_chart(parts), "wall", parts, scope, answer)
     for note in dict.fromkeys(each.condition.note for each in sides):
         plain.sentence(f"Bars: {note}", "muted")
 
@@ -375,8 +375,9 @@ def _operators(side: Sides, size: str, scope: Scope) -> None:
         return
     reasons = operator_reasons(pairs_of(found))
     plain.sentence("\n".join(f"• {operator_words(each, size)}." for each in reasons))
+    answer = texts.extremes("Arm less baseline, ms", found, "name", "difference_ms")
     chart = activity_chart(activity_rows(found))
-    show_chart(chart, name="activities", data=found, scope_or_sweep=scope)
+    show_chart(chart, "activities", found, scope, answer)
     plain.sentence(
         f"{side.place}: totals of the profiled rounds, which have no intervals; small differences"
         " may be noise. The file has all of them.",
@@ -393,8 +394,9 @@ def _roofline(side: Sides, scope: Scope, color: str) -> None:
             "muted",
         )
         return
-    roofline = draw_points(roofline_info(rates, peaks, color))
-    show_chart(roofline, name="roofline", data=rates, scope_or_sweep=scope)
+    roofline = roofline_info(rates, peaks, color)
+    answer = texts.extremes("GFLOP/s", rates, "name", "gflops")
+    show_chart(roofline, "roofline", rates, scope, answer)
 
 
 def _not_profiled() -> None:
@@ -415,7 +417,7 @@ def _audit(sweep: str, arm: str) -> None:
         plain.sentence(f"{texts.capitalised(report.answer)}.")
         for found in own:
             plain.sentence(f"{found.severity}: {found.rule}", "strong")
-            plain.sentence(f"{texts.typeset(found.sentence)}.")
+            plain.sentence(f"{found.sentence}.")
             plain.sentence(f"To settle it: {found.settles}.", "muted")
         others = count(len(report.findings) - len(own), "finding")
         command = f"breakeven audit {sweep}{database_option(None)}"
@@ -429,7 +431,7 @@ def _words(rows: Sequence[PointRow], sides: Sequence[Sides], points: pd.DataFram
     if (reached := peak_share(measured, peaks)) is not None:
         plain.sentence(f"{texts.capitalised(describe_peak(reached))}.")
     for line in _size_lines(rows, sides):
-        plain.sentence(texts.typeset(line))
+        plain.sentence(line)
 
 
 class Subject(NamedTuple):
@@ -485,16 +487,18 @@ def _show_waterfall(subject: Subject, row: PointRow, scope: Scope) -> None:
     device: Device = "cuda" if row.device == "cuda" else "cpu"
     steps = steps_of(row, subject.sides, subject.costs)
     known = waterfall_headline(subject.arm, steps, device) if steps else ""
-    plain.headline(known or f"{subject.arm}: nothing follows from its times here")
+    answer = known or f"{subject.arm}: nothing follows from its times here"
+    plain.headline(answer)
     unit = token_unit(row)
     where = "" if scope.facet is None else f", {scope.facet.replace('_', ' ')} "
     where += "" if scope.facet is None else str(subject.own[scope.facet].iloc[0])
     for claims in rows_by_arm(subject.curves).values():
         claim = describe_break_even(claims, unit)
-        plain.sentence(texts.typeset(f"Against {row.against}{where}: {claim}."), "muted")
+        plain.sentence(f"Against {row.against}{where}: {claim}.", "muted")
     if steps:
         frame = waterfall_rows(steps, device, subject.color)
-        show_chart(waterfall_chart(frame), name="waterfall", data=frame, scope_or_sweep=scope)
+        chart = waterfall_chart(frame)
+        show_chart(chart, "waterfall", frame, scope, answer)
 
 
 def _show_more(subject: Subject, side: Sides | None, points: pd.DataFrame, scope: Scope) -> None:

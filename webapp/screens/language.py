@@ -18,13 +18,13 @@ from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
 from sweeps.text.effects import losses_headline, stack_text
 from webapp import queries
-from webapp.charts.points import Measure, draw_points
-from webapp.charts.quality import interval_info, length_info
+from webapp.charts.points import Measure
+from webapp.charts.quality import ENDS, bar_chart, length_info
 from webapp.display import plain, texts
 from webapp.display.arm_style import arm_styles, label_arms
 from webapp.queries import Scope, kept
 from webapp.widgets import filters
-from webapp.widgets.chart_block import draw_chart, offer_files, show_chart
+from webapp.widgets.chart_block import show_chart
 from webapp.widgets.quality import (
     QualityOfPoint,
     against_control,
@@ -34,7 +34,6 @@ from webapp.widgets.quality import (
     speed_and_quality,
     with_quality_words,
 )
-from webapp.widgets.words import show_key
 from workers.methods.arm_labels import params_label
 
 
@@ -79,11 +78,9 @@ def _along_length(scope: Scope) -> None:
     frame = arms.assign(value=arms[metric_column(spec)[0]])
     drawn = set(frame.dropna(subset=["value"])["arm"])
     styles = {arm: style for arm, style in arm_styles(arms).items() if arm in drawn}
-    chart = draw_points(length_info(frame, title, styles, spec.better or ""))
+    chart = length_info(frame, title, styles, spec.better or "")
     name = f"language-{spec.name}"
-    draw_chart(chart, name)
-    show_key(styles)
-    offer_files(lambda: chart, name=name, data=frame, scope_or_sweep=scope)
+    show_chart(chart, name, frame, scope, texts.extremes(title, frame, "arm"))
     plain.sentence(
         "Each arm's newest attempt, without an interval; ratios of arms and their intervals are in"
         " the tables.",
@@ -116,13 +113,14 @@ def _stacks(rows: list[QualityOfPoint], scope: Scope) -> None:
             plain.sentence(f"{stack.label}: neither it nor its parts have enough pairs.")
             continue
         title, name = f"Speed-up: {METRICS[scope.metric].label}", f"language-stack-{number}"
-        chart = draw_points(interval_info(parts, title, none=1))
-        show_chart(chart, name=name, data=parts, scope_or_sweep=scope)
-        plain.sentence(texts.typeset(f"{stack.label}: {stack_text(stack)}."))
+        chart = bar_chart(parts, Measure("value", title, "", "ratio", ends=ENDS, none=1.0))
+        answer = f"{stack.label}: {stack_text(stack)}."
+        show_chart(chart, name, parts, scope, answer)
+        plain.sentence(answer)
 
 
 def stack_rows(stack: Stack) -> pd.DataFrame:
-    """Rows for `interval_info`: the parts alone, their product, and all together as measured."""
+    """Rows for `bar_chart`: the parts alone, their product, and all together as measured."""
     parts = [(f"{part.label} alone", part.speedup) for part in stack.parts]
     named = [
         *parts,
@@ -161,8 +159,9 @@ def _tuned_controls(rows: list[QualityOfPoint], floor: float, scope: Scope) -> N
     frame = pd.DataFrame(drawn, columns=columns).astype(dict.fromkeys(columns[1:], float))
     title = "Bits per byte more than the control's, 95 % interval"
     if frame["value"].notna().any():
-        chart = draw_points(interval_info(frame, title, none=0, floor=floor))
-        show_chart(chart, name="language-controls", data=frame, scope_or_sweep=scope)
+        chart = bar_chart(frame, Measure("value", title, ends=ENDS, none=0.0, floor=floor))
+        answer = texts.extremes(title, frame)
+        show_chart(chart, "language-controls", frame, scope, answer)
 
 
 def _show() -> None:

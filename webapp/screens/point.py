@@ -14,7 +14,7 @@ import streamlit as st
 from store.errors import StoreError
 from store.read.evidence import evidence, evidence_checks
 from store.read.evidence.evidence import PointEvidence, StoredAttempt, TimedPairs
-from store.rows.row_mapping import condition_columns, timestamp
+from store.rows.row_mapping import condition_columns
 from sweeps.analysis.labels import conclude, conclude_change
 from sweeps.language.confirmation import sweep_of
 from sweeps.model.flags import FLAGS, split_flags, wrong
@@ -34,7 +34,7 @@ from webapp.charts.evidence import (
     reading_chart,
     time_chart,
 )
-from webapp.charts.points import Layers, draw_points
+from webapp.charts.points import Layers, PointsInfo
 from webapp.display import plain, texts
 from webapp.display.links import page_link, point_link
 from webapp.queries import kept
@@ -61,12 +61,8 @@ class PointFrames(NamedTuple):
     """`number`, `attempt`, `reading`, `value`."""
 
 
-@kept
-def read_point(
-    engine: Any, comparison_id: str, environment: str | None, host: str | None
-) -> PointEvidence:
-    """See `store.read.evidence.evidence.point_evidence`, whose `StoreError` it raises."""
-    return evidence.point_evidence(engine, comparison_id, environment, host)
+# See `store.read.evidence.evidence.point_evidence`, whose `StoreError` it raises.
+read_point = kept(evidence.point_evidence)
 
 
 @kept
@@ -135,12 +131,8 @@ def _speed(found: Any) -> Mapping[str, float]:
     return {"speedup": found.value, "low": low, "high": high}
 
 
-@kept
-def search_points(engine: Any, words: str) -> list[dict[str, Any]]:
-    """Answers whose ids begin with the words, or whose model, method or parameters hold each of
-    them.
-    """
-    return evidence.similar_comparisons(engine, words)
+# Answers whose ids begin with the words, or whose model, method or parameters hold each of them.
+search_points = kept(evidence.similar_comparisons)
 
 
 def single_sweep(found: PointEvidence) -> str:
@@ -196,7 +188,7 @@ def _search() -> None:
             [
                 plain.link(label, address, plain.MAX_NAME),
                 plain.name(f"{row['model']}, {size}, {row['kind']}"),
-                f'<td style="background:{tint}">{escape(_answer_words(row, 0)[0])}</td>',
+                f'<td style="background:{tint}">{plain.escaped(_answer_words(row, 0)[0])}</td>',
                 escape(row["verdict"] or "–"),
                 escape(", ".join(split_flags(row["flags"])) or "–"),
                 plain.name(where),
@@ -306,7 +298,8 @@ def _pairs(found: PointEvidence, frames: PointFrames, answer: str) -> None:
             continue
         rows = by_reading[name]
         if rows["value"].nunique() > 1:
-            draw_chart(reading_chart(rows, title, frames.pairs), f"reading-{name}")
+            answer = texts.extremes(title, rows.assign(label="pair " + rows["number"].astype(str)))
+            draw_chart(reading_chart(rows, title, frames.pairs), f"reading-{name}", answer)
         else:
             constant.append(f"{title} {rows['value'].iloc[0]:,.4g}")
     if constant:
@@ -323,28 +316,24 @@ def _pairs(found: PointEvidence, frames: PointFrames, answer: str) -> None:
 
 
 def _draw(
-    found: PointEvidence, chart: Layers, name: str, data: pd.DataFrame, conclusion: str
+    found: PointEvidence, chart: Layers | PointsInfo, name: str, data: pd.DataFrame, conclusion: str
 ) -> None:
     """A chart with its files, which hold the newest sweep that requests the comparison."""
     sweep = found.requested_by[0].name if found.requested_by else "evidence"
     name = f"{name}-{found.comparison_id}"
-    show_chart(chart, name=name, data=data, scope_or_sweep=sweep, conclusion=conclusion)
+    show_chart(chart, name, data, sweep, conclusion)
 
 
 def _noise(found: PointEvidence, frames: PointFrames) -> None:
     """What would show that the speed-up is noise, and the same in a chart."""
     plain.table(
-        (
-            (line.check, line.statement, "a doubt" if line.noise else "–")
-            for line in frames.findings
-        ),
-        mark=2,
+        (line.check, line.statement, "a doubt" if line.noise else "–") for line in frames.findings
     )
     st.caption(
         "Attempts by themselves, the baseline's two columns against each other (errors within the"
         " process alone), and the answer."
     )
-    chart = draw_points(attempt_info(frames.attempts, frames.timed.metric.floor))
+    chart = attempt_info(frames.attempts, frames.timed.metric.floor)
     _draw(found, chart, "attempts", frames.attempts, noise_in_words(frames.findings))
     measured = max(each.ended_at for each in found.attempts)
     for each in found.calibrations.values():
@@ -361,7 +350,7 @@ def _noise(found: PointEvidence, frames: PointFrames) -> None:
 
 def _counts(frames: PointFrames) -> None:
     marks = {True: "holds", False: "violated", None: ""}
-    plain.table(((line.what, line.statement, marks[line.holds]) for line in frames.checks), mark=2)
+    plain.table((line.what, line.statement, marks[line.holds]) for line in frames.checks)
 
 
 def _failed_attempts(found: PointEvidence) -> None:
@@ -384,7 +373,7 @@ def _provenance(found: PointEvidence) -> None:
         for (row, *_), part in zip(timed.attempts, timed.pooling.parts, strict=True)
     }
     attempts = reversed(found.attempts)
-    plain.table((_attempt_row(each, speeds.get(each.attempt)) for each in attempts), quiet=2)
+    plain.table(_attempt_row(each, speeds.get(each.attempt)) for each in attempts)
     arms = (found.comparison.arm, found.comparison.baseline)
     versions = dict(pair for arm in arms for pair in arm.versions)
     named = ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -408,7 +397,7 @@ def _attempt_row(each: StoredAttempt, speed: float | None) -> tuple[str, str, st
     """`speed` of the machine in a visit that the answer rests on, as a share of the quickest known
     one.
     """
-    span = f"{timestamp(each.started_at)[:19]}Z, {duration(each.ended_at - each.started_at)}"
+    span = f"{moment(each.started_at)}, {duration(each.ended_at - each.started_at)}"
     state = "the answer rests on it" if each.used else "not used"
     if each.failure is not None and not each.used:
         state = f"failed: {each.failure.reason}"
@@ -464,7 +453,7 @@ def _elsewhere(found: PointEvidence) -> None:
         environment, host = str(row["environment"]), str(row["host"])
         label = (
             f"{row['device_name']}, host {host or 'any'}, environment {environment[:8]},"
-            f" {str(row['measured_at'])[:10]}"
+            f" {moment(seconds_at(row['measured_at']))}"
         )
         links.append(plain.link(label, point_link(found.comparison_id, environment, host)))
     history = plain.link(

@@ -17,7 +17,7 @@ from sweeps.text.curves import alike, break_even_cell, earliest
 from sweeps.text.reasons import realised_headline, realised_sentence
 from webapp import queries
 from webapp.charts.panels import flagged
-from webapp.charts.points import draw_points, with_links
+from webapp.charts.points import with_links
 from webapp.charts.promise import break_even_map, promise_info, with_colors
 from webapp.display import plain, texts
 from webapp.display.arm_style import QUALIFIERS, label_arms
@@ -60,10 +60,10 @@ MAP_AXES: Mapping[str, str] = {
 }
 # Columns that tell the values of an axis apart, where these are not its own.
 _COLUMNS = {"against": "baseline_id", "arm": "params"}
-# What may differ between the values of an axis of devices or hosts.
-WITH_DEVICE = ("environment", "host", "threads", "spare_cores", "wait_policy", "pinning")
 # Cells that a map shows; more are counted.
 MAX_CELLS = 1200
+# Of those how many assistive technology reads.
+MAX_SPOKEN = 20
 
 
 def axes_of(curves: pd.DataFrame) -> list[str]:
@@ -97,7 +97,7 @@ def in_scope(curves: pd.DataFrame, fixed: Mapping[str, Any], axes: Sequence[str]
     with it.
     """
     free = {_COLUMNS["against"] if name == "against" else name for name in axes}
-    free |= set(WITH_DEVICE) if free & {"device_name", "host"} else set()
+    free |= set(filters.OF_A_DEVICE) if free & {"device_name", "host"} else set()
     kept = pd.Series(data=True, index=curves.index)
     for name, value in fixed.items():
         if name in curves and name not in free:
@@ -114,7 +114,7 @@ def map_frame(curves: pd.DataFrame, across: str, down: str) -> pd.DataFrame:
     curves of one arm what they agree on.
     """
     places: dict[tuple[str, str], dict[str, dict[tuple[str, ...], list[ClaimRow]]]] = {}
-    values = [map(value_text, curves[axis]) for axis in (across, down)]
+    values = [map(filters.value_text, curves[axis]) for axis in (across, down)]
     keys = curves[["curve_id", "environment", "host"]].itertuples(index=False, name=None)
     claims = rows_of(curves, ClaimRow)
     for column, row, arm, key, claim in zip(*values, curves["arm"], keys, claims, strict=True):
@@ -136,13 +136,7 @@ def values_of(curves: pd.DataFrame, axis: str) -> list[str]:
     """The values along an axis, numbers by size."""
     values = curves[axis].dropna().unique()
     known = sorted(values) if curves[axis].dtype.kind in "iuf" else sorted(values, key=str)
-    return list(map(value_text, [*known, None] if curves[axis].isna().any() else known))
-
-
-def value_text(value: Any) -> str:
-    if pd.isna(value):
-        return "none"
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+    return list(map(filters.value_text, [*known, None] if curves[axis].isna().any() else known))
 
 
 def _without(params: str | None, names: Sequence[str]) -> str | None:
@@ -175,24 +169,24 @@ def _show_promise(scope: Scope) -> None:
         name = f"{method} {runtime}" if several else str(method)
         shares[name], roles[name] = realised_of(own["realised_share"]), purpose(str(method))
     for_use = {name: share for name, share in shares.items() if roles[name] == "optimisation"}
-    plain.headline(texts.typeset(realised_headline(for_use or shares)))
+    plain.headline(answer := realised_headline(for_use or shares))
     for value, own in right.groupby(scope.facet, sort=True) if scope.facet else [("", right)]:
         if scope.facet:
             plain.sentence(f"{MAP_AXES[scope.facet]}: {value}")
         worded = texts.with_words(own)
         try:
-            chart = draw_points(promise_info(with_links(worded)))
+            chart = promise_info(with_links(worded))
         except ValueError as problem:
             plain.sentence(f"{problem}".capitalize() + ".", "muted")
             continue
         name = f"promise-{value}" if scope.facet else "promise"
-        show_chart(chart, name=name, data=worded, scope_or_sweep=scope)
+        show_chart(chart, name, worded, scope, answer)
     notes = {"optimisation": ""}
     lines = [
         realised_sentence(f"{name}{notes.get(roles[name], f' ({roles[name]})')}", share)
         for name, share in shares.items()
     ]
-    plain.sentence("\n".join(map(texts.typeset, lines)))
+    plain.sentence("\n".join(lines))
     plain.sentence(READ, "muted")
 
 
@@ -223,7 +217,9 @@ def _show_map(scope: Scope) -> None:
     cells = cells[cells["row"].isin(shown)]
     chart = break_even_map(cells, columns, shown, (MAP_AXES[across], MAP_AXES[down]))
     data = cells.drop(columns=["fill", "ink"])
-    show_chart(chart, name="break-even-map", data=data, scope_or_sweep=scope)
+    spoken = zip(cells["row"], cells["column"], cells["text"], strict=True)
+    answer = "Pays from: " + "; ".join(": ".join(each) for each in list(spoken)[:MAX_SPOKEN])
+    show_chart(chart, "break-even-map", data, scope, answer)
     if len(shown) < len(rows):
         plain.sentence(
             f"{len(shown)} of {len(rows)} rows are shown; narrow the arms above to see the others.",

@@ -42,16 +42,12 @@ NODES = (
 )
 
 
-@kept
-def failure_classes(engine: Any, sweep: str) -> list[runs.FailureClass]:
-    """See `store.read.runs.failure_classes`."""
-    return runs.failure_classes(engine, sweep)
+# See `store.read.runs.failure_classes`.
+failure_classes = kept(runs.failure_classes)
 
 
-@kept
-def health(engine: Any) -> list[runs.Health]:
-    """See `store.read.runs.health`."""
-    return runs.health(engine)
+# See `store.read.runs.health`.
+health = kept(runs.health)
 
 
 def counts_of(sweep: Mapping[str, Any]) -> dict[str, int]:

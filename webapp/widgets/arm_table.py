@@ -9,7 +9,6 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 import pandas as pd
-import streamlit as st
 
 from webapp.charts.scales import Extent, x_span
 from webapp.display import plain
@@ -46,11 +45,6 @@ class ArmRow(NamedTuple):
     why: str
     evidence: str
     """Addresses of pages; empty where there is none."""
-
-
-def arm_table(rows: Sequence[ArmRow], span: Extent, at: str, along: str) -> None:
-    """Shows `arm_table_html`."""
-    st.html(arm_table_html(rows, span, at, along))
 
 
 def arm_table_html(rows: Sequence[ArmRow], span: Extent, at: str, along: str) -> str:

@@ -14,40 +14,40 @@ import pandas as pd
 import streamlit as st
 
 from webapp import plot, queries
-from webapp.charts.points import omit_empty_rows
+from webapp.charts.points import PointsInfo, draw_points, omit_empty_rows
+from webapp.display.texts import typeset
 from webapp.plot import Chart
 from webapp.queries import Scope
 from webapp.widgets.tables import linked_table
 
 
 def show_chart(
-    chart: Chart,
-    *,
+    shown: Chart | PointsInfo,
     name: str,
     data: pd.DataFrame,
     scope_or_sweep: Scope | str,
-    conclusion: str = "",
+    conclusion: str,
 ) -> None:
     """Draws a chart, which assistive technology reads as its `conclusion`; its points as a table,
-    and a menu that offers it as PNG, SVG, CSV and as a bundle (Vega-Lite spec,
-    data, SQL, sweep file).
+    and a menu that offers it as PNG, SVG, CSV and as a bundle (Vega-Lite spec, data, SQL, sweep
+    file).
 
     `name` begins the names of files and distinguishes the charts of a page. `data` are the rows for
     CSV and bundle, whose SQL is that of the speed-ups of a scope. A text instead of a scope is the
     name of a sweep, or of a page whose rows are of several sweeps: its bundle has no sweep file.
     Concatenated charts keep their own width: build those of a page from single or layered charts.
     """
+    chart = draw_points(shown) if isinstance(shown, PointsInfo) else shown
     draw_chart(chart, name, conclusion)
     offer_files(lambda: chart, name=name, data=data, scope_or_sweep=scope_or_sweep)
 
 
-def draw_chart(chart: Chart, name: str, conclusion: str = "") -> None:
+def draw_chart(chart: Chart, name: str, conclusion: str) -> None:
     """The chart alone, which assistive technology reads as its `conclusion`."""
     # Tests validate every chart; validating it again in each run takes longer than drawing it.
     drawn = chart.copy(deep=False)
     object.__setattr__(drawn, "to_dict", partial(drawn.to_dict, validate=False))
-    if conclusion:
-        drawn.description = conclusion
+    drawn.description = typeset(conclusion)
     omit_empty_rows(drawn)
     st.altair_chart(
         drawn,

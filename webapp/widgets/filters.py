@@ -134,7 +134,7 @@ def choose_scope(sweep: str) -> Scope:
     for column, value in plan.scope.fixed.items():  # without a choice: the only value there is
         key = FILTERS[column][0]
         if key not in st.session_state and key in st.query_params:
-            st.query_params[key] = _word(value)
+            st.query_params[key] = value_text(value)
     drawn: list[Any] = [
         st.selectbox(
             *(one.label, one.options, one.options.index(one.default) if one.default else None),
@@ -154,7 +154,7 @@ def choose_scope(sweep: str) -> Scope:
                 for one in plan.arms
             ]
     given = [plan.scope.fixed.get(name) for name in NAMED_ALONE if FILTERS[name][0] not in states]
-    plain.sentence(" · ".join(_word(value) for value in given if value is not None), "muted")
+    plain.sentence(" · ".join(value_text(value) for value in given if value is not None), "muted")
     planned = [one.value for one in plan.choices]
     found = [one or value for one, value in zip(drawn, planned, strict=False)]
     arms = {
@@ -199,7 +199,9 @@ def plan_choices(
     metric = labels[take("metric", "Speed-up of the", named, named[0], constant=True)]
     rest = counts[counts["metric"] == metric]
     facets = {
-        word: column for column, word in FACETS.items() if rest[column].map(_word).nunique() > 1
+        word: column
+        for column, word in FACETS.items()
+        if rest[column].map(value_text).nunique() > 1
     }
     words = ["one panel", *facets]
     chosen_facet = take("panels", "Panels", words, words[0], constant=True) if facets else ""
@@ -207,7 +209,7 @@ def plan_choices(
     free = OF_A_DEVICE if facet == "device_name" else (facet,)
     names = _baselines(counts)
     labelled = {
-        column: counts[column].map(_word).map(names if column == "baseline_id" else str)
+        column: counts[column].map(value_text).map(names if column == "baseline_id" else str)
         for column in FILTERS
     }
     panel = rest.groupby(
@@ -226,7 +228,7 @@ def plan_choices(
         fixed[column] = None if pd.isna(first) else first
     arms, chosen = [], {}
     for column, (key, label) in ARMS.items():
-        options = sorted(rest[column].map(_word).unique(), key=_order)
+        options = sorted(rest[column].map(value_text).unique(), key=_order)
         given = requested.get(key, ())
         kept = tuple(name for name in given if name in options)
         chosen[column] = kept if set(kept) != set(options) else ()
@@ -254,13 +256,14 @@ def _baselines(counts: pd.DataFrame) -> dict[str, str]:
     """
     found = {
         str(key): min(own, key=len)
-        for key, own in counts.groupby(counts["baseline_id"].map(_word))["baseline"]
+        for key, own in counts.groupby(counts["baseline_id"].map(value_text))["baseline"]
     }
     alike = Counter(found.values())
     return {key: name if alike[name] == 1 else f"{name} ({key[:8]})" for key, name in found.items()}
 
 
-def _word(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value of a column as choices and maps have it."""
     if pd.isna(value):
         return NONE
     return f"{value:g}" if isinstance(value, float) else str(value)

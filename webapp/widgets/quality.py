@@ -28,7 +28,7 @@ from sweeps.model.kinds import KindSpec, Modality, kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.text.effects import effect_word
 from webapp.charts.pareto import pareto_info
-from webapp.charts.points import Measure, draw_points, with_links
+from webapp.charts.points import Measure, with_links
 from webapp.display import plain, texts
 from webapp.display.arm_style import arm_styles
 from webapp.queries import Scope, kept
@@ -114,7 +114,7 @@ def with_quality_words(points: pd.DataFrame, quality: QualityOfArms) -> pd.DataF
         )
     }
     return texts.with_enough_pairs(texts.with_words(found)).assign(
-        loss_text=[texts.typeset(each.numbers) for each in conclusions],
+        loss_text=[each.numbers for each in conclusions],
         quality_verdict=[effect_word(each) for each in conclusions],
         control_change=pd.Series(map(against_control, judged), index=found.index, dtype=object),
         **numbers,
@@ -168,8 +168,9 @@ def show_front(
     """Arms by two figures, and which of them no other surpasses."""
     found = with_front(points, (x, y))
     colors = {name: style.color for name, style in arm_styles(found).items()}
-    chart = draw_points(pareto_info(with_links(found), x, y, colors=colors))
-    show_chart(chart, name=name, data=found, scope_or_sweep=scope_or_sweep)
+    chart = pareto_info(with_links(found), x, y, colors=colors)
+    answer = f"No arm surpasses {', '.join(found.loc[found['front'], 'arm'])}"
+    show_chart(chart, name, found, scope_or_sweep, answer)
     plain.sentence(FRONT_NOTE, "muted")
 
 

@@ -1,9 +1,8 @@
-"""Words beside charts that several pages have: how far the sweep of the page is while it runs, the
-key of arms, and what the words mean.
+"""Words beside charts that several pages have: how far the sweep of the page is while it runs,
+and what the words mean.
 """
 
 import time
-from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -14,55 +13,34 @@ from store.read import runs
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import age, count, duration
 from webapp.display import plain
-from webapp.display.arm_style import ArmStyle
 from webapp.queries import kept
 from webapp.widgets import filters
 
 _REFRESH_S = 5
 _LINE = "display:flex; gap:0.75rem; align-items:center; opacity:0.75; font-size:0.875rem"
 _BAR = "flex:0 0 8rem; height:4px; border-radius:2px; background:rgba(128,133,145,.3)"
-LOOKS = {(1, 0): "solid", (7, 3): "dashed", (3, 2): "dotted", (9, 3, 2, 3): "double"}
-"""Of borders, by the dashes of lines."""
-MEANINGS = {
-    "Arm": (
-        "a method with its parameters, or the unmodified model in another runtime or type of"
-        " numbers"
-    ),
-    "Baseline": "what an arm is compared with in pairs of runs; `dense` is the unmodified model",
-    "Pays from x on": (
-        "every point from there is faster; `at most` and `at least` are bounds, where the points"
-        " allow no more"
-    ),
-    "Likely from": (
-        "the likeliest place between two measured points, by the cost model (time: a fixed cost + a"
-        " cost of work) where that fits; the claim is the bracket of the points"
-    ),
-    "Not shown to pay": "no point is faster, and none can gain more than 5 %",
-    "Cannot tell": (
-        "the data do not decide; `run --refine` measures longer there, and adds sizes inside a"
-        " bracket"
-    ),
-    "[low, high]": (
-        f"of speed-ups a {INTERVAL} interval; of break-evens one that is wrong for at most 1 curve"
-        " in 20"
-    ),
-    "Faster, slower": (
-        "the whole interval is above, or below, 1; `same`: it lies within the grey band; `unclear`:"
-        " neither"
-    ),
-    "MACs": (
-        "multiply-accumulates, of which papers call 1e9 a GFLOP; what they promise is the ratio of"
-        " MACs"
-    ),
-    "A control, a ceiling": (
-        "arms that are not for use: a control drops tokens at random, a ceiling costs nothing by"
-        " itself"
-    ),
-}
-
-
-MEANING = "\n".join(f"{word}: {meaning}." for word, meaning in MEANINGS.items())
-"""All of them, a line each."""
+MEANING = (
+    "Arm: a method with its parameters, or the unmodified model in another runtime or type of"
+    " numbers.\n"
+    "Baseline: what an arm is compared with in pairs of runs; `dense` is the unmodified "
+    "model.\n"
+    "Pays from x on: every point from there is faster; `at most` and `at least` are bounds, "
+    "where the points allow no more.\n"
+    "Likely from: the likeliest place between two measured points, by the cost model (time: a"
+    " fixed cost + a cost of work) where that fits; the claim is the bracket of the points.\n"
+    "Not shown to pay: no point is faster, and none can gain more than 5 %.\n"
+    "Cannot tell: the data do not decide; `run --refine` measures longer there, and adds "
+    "sizes inside a bracket.\n"
+    f"[low, high]: of speed-ups a {INTERVAL} interval; of break-evens one that is wrong for at"
+    " most 1 curve in 20.\n"
+    "Faster, slower: the whole interval is above, or below, 1; `same`: it lies within the "
+    "grey band; `unclear`: neither.\n"
+    "MACs: multiply-accumulates, of which papers call 1e9 a GFLOP; what they promise is the "
+    "ratio of MACs.\n"
+    "A control, a ceiling: arms that are not for use: a control drops tokens at random, a "
+    "ceiling costs nothing by itself."
+)
+"""Of the words of the pages, a line each."""
 
 
 @kept
@@ -111,21 +89,6 @@ def running_strip() -> None:
             f'<div style="{_LINE}"><div style="{_BAR}">{drawn}</div><span'
             f' style="overflow-wrap:anywhere">{text}</span></div>'
         )
-
-
-def show_key(styles: Mapping[str, ArmStyle]) -> None:
-    """A list below a chart, where long labels wrap: the line and colour of each arm beside its
-    label.
-    """
-    lines = []
-    for label, style in styles.items():
-        look = LOOKS.get(tuple(style.dash), "dashed")
-        lines.append(
-            '<div style="display: flex; gap: 8px; align-items: center"><span style="flex: none;'
-            f' width: 34px; border-top: 3px {look} {style.color}"></span><span'
-            f' style="overflow-wrap: anywhere">{escape(label)}</span></div>'
-        )
-    st.html(f'<div style="display: grid; gap: 2px 0; font-size: 0.875rem">{"".join(lines)}</div>')
 
 
 def show_glossary() -> None:
