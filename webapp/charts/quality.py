@@ -79,7 +79,8 @@ def length_info(
         colors={name: style.color for name, style in named.items()},
         joined="arm",
         dashes={name: style.dash for name, style in named.items()},
-        legend={"columns": 1, "labelLimit": 700, "symbolType": "stroke"},
+        legend={"columns": 2, "labelLimit": 420, "symbolType": "stroke"},
+        height=360 + 10 * len(named),
         tips={
             "arm": "Arm",
             "prompt_tokens": ("Tokens of the prompt", ",.0f"),

@@ -50,8 +50,9 @@ MAX_ROWS = 400
 STYLE = (
     "<style>.arms{border-collapse:collapse;width:100%;font-size:.875rem}.arms th,.arms"
     " td{text-align:left;padding:5px 18px 5px 6px;border:0;border-bottom:1px solid"
-    " rgba(128,133,145,.25);overflow-wrap:anywhere}.arms thead"
-    " th{font-weight:400;opacity:.75}.arms tbody th{font-weight:600;max-width:22rem}.arms"
+    " rgba(128,133,145,.25);overflow-wrap:anywhere;min-width:3.5rem}.arms thead"
+    " th{font-weight:400;opacity:.75;overflow-wrap:normal}.arms tbody"
+    " th{font-weight:600;max-width:22rem}.arms"
     " img{display:block}</style>"
 )
 
