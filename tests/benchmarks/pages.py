@@ -54,11 +54,13 @@ setInterval(() => {
 }, 5);
 """
 """Counts the runs of the page's script."""
-SHOWN = """(runs) => window.runs > runs && window.state === 'notRunning'
+SHOWN = """(runs) => (window.runs > runs && window.state === 'notRunning'
+    || runs === 0 && window.state === 'initial')
   && document.querySelector('[data-testid=stMain] h1')
   && !document.querySelector('[data-testid=stSkeleton]')
   && [...document.querySelectorAll('[data-testid=stVegaLiteChart]')].every(chart => chart.querySelector('canvas, svg'))"""
-"""The script has ended, and what it wrote is drawn."""
+"""The script has ended, and what it wrote is drawn. That of the empty page ends before its state is
+seen."""
 
 
 class Figures(NamedTuple):
