@@ -6,7 +6,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
@@ -255,8 +255,9 @@ def _suggest(connection: sqlite3.Connection, kind: str, name: str) -> str:
         return f"did you mean {' or '.join(near)}?" if near else f"the views are {', '.join(VIEWS)}"
     views: dict[str, str] = {}
     for view in VIEWS:
-        for row in connection.execute("SELECT name FROM pragma_table_info(?)", [view]):
-            views.setdefault(row[0], view)
+        with suppress(sqlite3.Error):  # of a damaged store
+            for row in connection.execute("SELECT name FROM pragma_table_info(?)", [view]):
+                views.setdefault(row[0], view)
     near = [
         f"{column} (of {views[column]})"
         for column in get_close_matches(name.rpartition(".")[2], views, n=3)

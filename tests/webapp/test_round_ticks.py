@@ -33,7 +33,7 @@ def test_the_sign_of_ratios() -> None:
     """Numbers followed by the letter become ratios; words, labels and hexadecimal numbers stay."""
     assert (
         texts.typeset("Use topk: 1.493x [1.4, 1.5], at most 1,024x.")
-        == "Use topk: 1.493× [1.4, 1.5], at most 1,024×."
+        == "Use topk: 1.493× [1.4, 1.5], at most 1\u202f024×."
     )
     for same in ("tiny_4xl", "224x224", "0x10", "v1.5x2", "max 2 x 3", "arm r=8xy"):
         assert texts.typeset(same) == same

@@ -177,8 +177,8 @@ def test_compiling_is_in_the_first_call_and_in_no_sample(
     assert outcome.samples is not None
     assert outcome.samples.arms == (0, 1, 0)
     eager, compiled = outcome.arms
-    assert not eager.flags
-    assert not compiled.flags
+    assert not eager.flags, outcome.notes
+    assert not compiled.flags, outcome.notes
     assert cast(float, compiled.first_call_s) > 5 * median(
         compiled for _, compiled, _ in outcome.samples.seconds
     )
