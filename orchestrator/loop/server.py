@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from tempfile import TemporaryFile
 from typing import IO, NamedTuple, TypeVar
 
@@ -29,6 +30,8 @@ END_S = 60.0
 """A run that has not stopped by then is killed; its jobs are recovered."""
 SAME_FAILURES = 10
 """Comparisons that fail alike in one run before it is stopped."""
+REPEATED = frozenset({"error", "timeout"})
+"""Reasons of failures that are no property of the arm: the others are answers."""
 REFUSED = 2
 """Exit code of a run whose sweep is wrong."""
 
@@ -90,15 +93,14 @@ class Server(NamedTuple):
                 ended = self._watch(taken, process, output, stopped)
             log = _tail(output)
         why = ended.why or _last_line(log)
-        self._patient(
-            lambda: submissions.end_run(self.engine, taken.id, ended.state, why, log), lambda: False
-        )
-        self.show(f"{taken.id} {taken.name}: {ended.state}{f', {why}' if why else ''}")
-        if self.notify and ended.state != "queued":
+        note = partial(submissions.end_run, self.engine, taken.id, ended.state, why, log)
+        state = self._patient(note, lambda: False)
+        self.show(f"{taken.id} {taken.name}: {state}{f', {why}' if why else ''}")
+        if self.notify and state != "queued":
             facts = {
                 "SWEEP": taken.name,
                 "SUBMISSION": str(taken.id),
-                "STATE": ended.state,
+                "STATE": str(state),
                 "WHY": why,
             }
             _notify(self.notify, {f"BREAKEVEN_{name}": value for name, value in facts.items()})
@@ -111,7 +113,8 @@ class Server(NamedTuple):
         stopped: Callable[[], bool],
     ) -> Ended:
         """Wait for the run, and stop it where something speaks against it."""
-        failures, signed, away = self._failures(taken.name), 0.0, False
+        failures = self._patient(lambda: self._failures(taken.name), stopped) or {}
+        signed, away = 0.0, False
         stop: Ended | None = None
         while process.poll() is None:
             time.sleep(LOOK_S)
@@ -121,7 +124,7 @@ class Server(NamedTuple):
                 if time.monotonic() - signed >= SIGN_S:
                     signed = time.monotonic()
                     if not submissions.keep_running(self.engine, taken.id, _tail(output)):
-                        stop = stop or Ended("cancelled")  # or paused: it stays what it is
+                        stop = stop or Ended("cancelled", "on request")  # or paused
                     stop = stop or self._broken(taken.name, failures)
                 if submissions.waits_above(self.engine, taken.priority):
                     stop = stop or Ended("queued", "a more urgent sweep came first")
@@ -134,7 +137,7 @@ class Server(NamedTuple):
         code = process.returncode
         if code == 0:
             return Ended("answered")
-        if code == INTERRUPTED or code < 0 or (away and code != REFUSED):
+        if code in (INTERRUPTED, -signal.SIGTERM) or (away and code != REFUSED):
             return Ended("queued", "it was interrupted" if not away else "the store was away")
         return Ended("refused" if code == REFUSED else "unanswered")
 
@@ -142,6 +145,8 @@ class Server(NamedTuple):
         """Numbers of comparisons of the sweep by reason and message of their failure."""
         try:
             found = failure_classes(self.engine, name)
+        except StoreOutageError:
+            raise
         except StoreError:
             return {}  # the sweep is not in the store yet
         return {(each.reason, each.message): each.comparisons for each in found}
@@ -153,10 +158,6 @@ class Server(NamedTuple):
             if reason in REPEATED and new >= SAME_FAILURES:
                 return Ended("paused", f"{new} comparisons failed alike: {reason}: {message}")
         return None
-
-
-REPEATED = frozenset({"error", "timeout"})
-"""Reasons of failures that say nothing about the arm: the others are answers."""
 
 
 @contextmanager

@@ -122,8 +122,10 @@ def keep_running(engine: Engine, number: int, log: str) -> bool:
         return connection.execute(_mine(number).values(alive)).rowcount == 1
 
 
-def end_run(engine: Engine, number: int, state: str, why: str, log: str) -> None:
-    """Note how a run ended. One that was cancelled or paused meanwhile stays so, with its log."""
+def end_run(engine: Engine, number: int, state: str, why: str, log: str) -> str:
+    """Note how a run ended, and return the state. One that was cancelled or paused meanwhile stays
+    so, with its log.
+    """
     ended = {"ended_at": time.time(), "log": log[-LOG_CHARACTERS:]}
     with writing(engine) as connection:
         changed = connection.execute(
@@ -134,6 +136,7 @@ def end_run(engine: Engine, number: int, state: str, why: str, log: str) -> None
                 SUBMISSION.c.id == number, SUBMISSION.c.owner == owner()
             )
             connection.execute(same.values(owner=None, **ended))
+    return find_submission(engine, number).state
 
 
 def change_state(engine: Engine, number: int, state: str, why: str = "") -> Submission:
