@@ -35,7 +35,7 @@ STREAMLIT_OPTIONS = {
 it is started in."""
 
 OPEN_TO_OTHERS = (
-    "breakeven: the app listens on {host}: whoever reaches this address and knows the token can"
+    "breakeven: the app listens on {host}: whoever reaches this address and has the token can"
     " read the whole store, and nothing is encrypted on the way; leave --host out to keep it to"
     " this machine (ssh -L 8501:localhost:8501 reaches it from elsewhere)"
 )

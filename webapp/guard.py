@@ -1,8 +1,8 @@
-"""What the web app refuses, and what it tells browsers: an ASGI middleware around Streamlit.
+"""What the web app refuses, and the headers of its answers: an ASGI middleware around Streamlit.
 
 Without a token it answers requests for this machine's own names alone, so that no page of another
-host reaches it by a name that resolves to this machine. With a token it answers whoever knows it,
-as Jupyter does: the first visit has the token in its address, later ones have a cookie.
+host reaches it by a name that resolves to this machine. With a token it answers requests that have
+it, as Jupyter does: the first visit has the token in its address, later ones have a cookie.
 """
 
 import base64
@@ -88,7 +88,7 @@ class Guard:
 
 
 def _equal(given: str, right: str) -> bool:
-    """Whether two texts are equal, in a time that tells nothing about where they differ."""
+    """Whether two texts are equal, in a time that does not depend on where they differ."""
     return hmac.compare_digest(given.encode(errors="replace"), right.encode())
 
 

@@ -14,9 +14,7 @@ from store.open.engine import connect_readonly
 from store.read.evidence.trends import sweep_trends
 from sweeps.analysis.trends import Trend
 from sweeps.model.metrics import INTERVAL
-from sweeps.number_format import count
-from sweeps.stats.change_points import MIN_ESTIMATES
-from sweeps.text.trends import change_text, time_text
+from sweeps.text.trends import change_text, time_text, trends_text
 
 STEADY, SLOWER, UNDECIDED = 0, 1, 3
 """Exit codes: no speed-up fell; one did; there are too few measurements to find a change."""
@@ -72,14 +70,7 @@ def _lines(name: str, db: str | None, trends: Sequence[Trend]) -> Iterator[str]:
         key=lambda pair: min([1.0, *(change.ratio for change in pair[1].changes[-1:])]),
     )
     changed = [pair for pair in named if pair[1].changes]
-    slower = sum(trend.slower_since() is not None for trend in trends)
-    short = sum(not trend.decided for trend in trends)
-    yield (
-        f"{trends[0].metric} of {name}: {count(len(trends), 'comparison')}, {slower} slower and"
-        f" {len(changed) - slower} faster since the newest change,"
-        f" {len(trends) - len(changed) - short} without a change,"
-        f" {short} with fewer than {MIN_ESTIMATES} measurements"
-    )
+    yield trends_text(name, trends)
     rows = [(label, str(len(trend.measurements)), *_ends(trend)) for label, trend in named]
     yield ""
     yield from text_table.table_lines(

@@ -112,7 +112,7 @@ class Server(NamedTuple):
         output: IO[bytes],
         stopped: Callable[[], bool],
     ) -> Ended:
-        """Wait for the run, and stop it where something speaks against it."""
+        """Wait for the run, and stop it where it is not to go on."""
         failures = self._patient(lambda: self._failures(taken.name), stopped) or {}
         signed, away = 0.0, False
         stop: Ended | None = None

@@ -16,13 +16,13 @@ from orchestrator.report.data import PointRow, Report
 from orchestrator.report.section import Column, Section, TextLine, filled_columns, style_of
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import Finding, conclude_speedup
-from sweeps.analysis.memory_limits import MemoryLimit, memory_limits
+from sweeps.analysis.memory_limits import memory_limits
 from sweeps.analysis.rows import BreakEvenRow, FailureRow
 from sweeps.model.condition import Runtime
 from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.metrics import INTERVAL, SPEED_FLOOR
 from sweeps.number_format import count
-from sweeps.text.condition_text import size_text
+from sweeps.text.condition_text import limit_text
 from sweeps.text.curves import merit_of, with_likely_place
 from sweeps.text.effects import effect_word
 from workers.methods import purpose
@@ -291,7 +291,8 @@ def _notes(report: Report, todo: Iterable[str] | None) -> Iterator[str]:
     if len(cautions) > MAX_NOTES:
         yield f"and {count(len(cautions) - MAX_NOTES, 'caution')} more: --detail"
     limits = memory_limits(rows_of(report.failures, FailureRow), report.points)
-    yield from map(_limit_text, limits[:MAX_NOTES])
+    for limit in limits[:MAX_NOTES]:
+        yield limit_text(limit, params_label(limit.row.method, limit.row.params))
     if len(report.failures):
         reasons = ", ".join(
             f"{number} × {reason}"
@@ -305,11 +306,3 @@ def _notes(report: Report, todo: Iterable[str] | None) -> Iterator[str]:
         yield f"and {count(len(limits) - MAX_NOTES, 'arm')} more out of memory: --detail"
     steps = answers.next_steps_of(report) if todo is None else todo
     yield from islice((*steps, *answers.decisions_of(report)), 1)
-
-
-def _limit_text(limit: MemoryLimit) -> str:
-    """Such as `topk keep_rate=0.5 of deit_tiny_patch16_224: out of memory from 1024 px on`."""
-    row = limit.row
-    where = f"from {size_text(row)} on" if limit.from_here_on else f"at {size_text(row)}"
-    batch = "" if row.batch_size in (None, 1) else f", batch {row.batch_size}"
-    return f"{params_label(row.method, row.params)} of {row.model}{batch}: out of memory {where}"

@@ -3,7 +3,7 @@
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Select, Table, select
+from sqlalchemy import Connection, Engine, Row, Select, Table, select
 
 from store.derive.break_evens import derive_sweep
 from store.derive.panels import derive_sweep_panels
@@ -98,7 +98,7 @@ def _copy(source: Connection, connection: Connection, table: Table) -> None:
         insert_new(connection, table, [dict(row._mapping) for row in part])
 
 
-def _sweep(source: Connection, connection: Connection, row: Any) -> MergedSweep:
+def _sweep(source: Connection, connection: Connection, row: Row[Any]) -> MergedSweep:
     """A sweep and what it requests; its claims are derived where something is new."""
     name = row.name
     revisions = select(SWEEP.c.id, SWEEP.c.text).order_by(SWEEP.c.revision.desc())

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from sweeps.analysis.labels import PeakShare
+from sweeps.analysis.memory_limits import MemoryLimit
 from sweeps.analysis.rows import SizedRow, SpeedupRow
 from sweeps.model.flags import split_flags
 from sweeps.model.job import Job
@@ -37,6 +38,14 @@ def size_text(row: SizedRow) -> str:
     if row.image_size is not None:
         return image_text(row.image_size, row.image_shape)
     return "-" if row.prompt_tokens is None else f"{row.prompt_tokens:.0f} tokens"
+
+
+def limit_text(limit: MemoryLimit, label: str) -> str:
+    """Where an arm does not fit: `topk of deit_tiny_patch16_224: out of memory from 1024 px on`."""
+    row = limit.row
+    where = f"from {size_text(row)} on" if limit.from_here_on else f"at {size_text(row)}"
+    batch = "" if row.batch_size in (None, 1) else f", batch {row.batch_size}"
+    return f"{label} of {row.model}{batch}: out of memory {where}"
 
 
 def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:

@@ -1,13 +1,28 @@
 """Trends of speed-ups in words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from sweeps.analysis.trends import Change
+from sweeps.analysis.trends import Change, Trend
+from sweeps.number_format import count
+from sweeps.stats.change_points import MIN_ESTIMATES
 
 MAX_DIFFERENCES = 4
 """Differences that one sentence names."""
 MAX_LENGTH = 24
 """Characters of a value that are shown."""
+
+
+def trends_text(name: str, trends: Sequence[Trend]) -> str:
+    """How many comparisons of a sweep became slower, faster, or neither."""
+    changed = sum(bool(trend.changes) for trend in trends)
+    slower = sum(trend.slower_since() is not None for trend in trends)
+    short = sum(not trend.decided for trend in trends)
+    return (
+        f"{trends[0].metric} of {name}: {count(len(trends), 'comparison')}, {slower} slower and"
+        f" {changed - slower} faster since the newest change,"
+        f" {len(trends) - changed - short} without a change,"
+        f" {short} with fewer than {MIN_ESTIMATES} measurements"
+    )
 
 
 def change_text(change: Change) -> str:

@@ -124,12 +124,12 @@ def test_with_the_token(guarded: str, browser: Browser) -> None:
 
 
 def test_a_token_where_others_may_read(filled: str, tmp_path: Path) -> None:
-    """It is random, printed with the address, and said to be needed."""
+    """It is random, printed with the address, and the line states that it is needed."""
     with served_app(filled, tmp_path, "--host", "0.0.0.0") as address:
         (log,) = tmp_path.glob("*.log")
-        said = log.read_text()
-        token = re.search(r"\?token=([\w-]{32}) ", said)
+        shown = log.read_text()
+        token = re.search(r"\?token=([\w-]{32}) ", shown)
         assert token is not None
-        assert "whoever reaches this address and knows the token" in said
+        assert "whoever reaches this address and has the token" in shown
         assert answer(address)[0] == HTTPStatus.FORBIDDEN
         assert answer(f"{address}/?token={token[1]}")[0] == HTTPStatus.OK

@@ -99,7 +99,9 @@ def test_the_answer_is_on_the_first_screen(browser: Browser, folder: Path) -> No
         box = wanted.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= 900
-    assert page.locator(DRAWN).first.bounding_box()["y"] < 450  # type: ignore[index]
+    box = page.locator(DRAWN).first.bounding_box()
+    assert box is not None
+    assert box["y"] < 450
     context.close()
 
 

@@ -54,7 +54,7 @@ def test_other_sweeps_are_not_progress_of_this_one(opened: Open, halted: str) ->
 
 
 def test_a_silent_run_does_not_run(opened: Open, halted: str) -> None:
-    """Runs calls it interrupted, says who held the host, and counts no time that is left."""
+    """Runs calls it interrupted, names who held the host, and counts no time that is left."""
     app = opened(halted, "screens/runs.py")
     assert states(app) == {"done": "done", "halted": "interrupted"}
     cards = " ".join(html_texts(app))

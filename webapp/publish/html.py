@@ -24,7 +24,7 @@ TEMPLATES = ("page.html", "query.html", "card.md", "badge.svg")
 """Files of `ASSETS` that pages are made from; the others are published as they are."""
 
 
-SAID: dict[object, str] = {True: "yes", False: "no", None: ""}
+CELL_WORDS: dict[object, str] = {True: "yes", False: "no", None: ""}
 
 
 def fill_template(name: str, **values: object) -> str:
@@ -41,7 +41,7 @@ def text_table(heads: Sequence[str], rows: Iterable[Sequence[object]], raw: int 
     """A table of texts; the cells of column `raw` are HTML. Empty without rows."""
     lines = [
         "".join(
-            f"<td>{cell if at == raw else escape(str(SAID.get(cell, cell)))}"
+            f"<td>{cell if at == raw else escape(str(CELL_WORDS.get(cell, cell)))}"
             for at, cell in enumerate(row)
         )
         for row in rows

@@ -137,7 +137,7 @@ def _of_metric(
         quality |= answer.quality_words(timed, rows, spec)
     for panel in panels.curve_panels(*along, axis, by):
         own = panel.points if saved else timed.loc[panel.points.index]
-        # each chart has the extent of its own points; of one size the first says all
+        # each chart has the extent of its own points; of one size the first shows all
         shown = [axis] if saved or panel.single(axis) else beside
         infos: list[PanelInfo] = []
         for each in shown:

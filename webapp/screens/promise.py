@@ -63,7 +63,7 @@ _COLUMNS = {"against": "baseline_id", "arm": "params"}
 # Cells that a map shows; more are counted.
 MAX_CELLS = 1200
 # Of those how many assistive technology reads.
-MAX_SPOKEN = 20
+MAX_DESCRIBED = 20
 
 
 def axes_of(curves: pd.DataFrame) -> list[str]:
@@ -217,8 +217,8 @@ def _show_map(scope: Scope) -> None:
     cells = cells[cells["row"].isin(shown)]
     chart = break_even_map(cells, columns, shown, (MAP_AXES[across], MAP_AXES[down]))
     data = cells.drop(columns=["fill", "ink"])
-    spoken = zip(cells["row"], cells["column"], cells["text"], strict=True)
-    answer = "Pays from: " + "; ".join(": ".join(each) for each in list(spoken)[:MAX_SPOKEN])
+    described = zip(cells["row"], cells["column"], cells["text"], strict=True)
+    answer = "Pays from: " + "; ".join(": ".join(each) for each in list(described)[:MAX_DESCRIBED])
     show_chart(chart, "break-even-map", data, scope, answer)
     if len(shown) < len(rows):
         plain.sentence(
