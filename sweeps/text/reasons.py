@@ -44,7 +44,7 @@ def profile_needed() -> str:
     """What is not known of an arm without a profile, and what makes one."""
     return (
         "which of its operators take the time is not known without a profile: add the key profile"
-        " to the jobs of the sweep file (`profile: {}`) and run that file again; what is measured"
+        " to the jobs of the sweep file (profile: {}) and run that file again; what is measured"
         " stays"
     )
 
