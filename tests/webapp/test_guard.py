@@ -1,6 +1,5 @@
 """Who may read the app: pages of its own address alone; with `--host`, those who know its token."""
 
-import asyncio
 import re
 import urllib.error
 import urllib.request
@@ -10,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
-from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from tests.webapp.served import WAIT_MS, Watch, served_app
 from webapp.guard import is_local
@@ -42,16 +41,12 @@ def answer(address: str, **headers: str) -> tuple[int, dict[str, str], str]:
 
 def shake_hands(address: str, path: str = "_stcore/stream", **headers: str) -> int:
     """Status of a WebSocket's handshake with the app."""
-
-    async def status() -> int:
-        url = f"{address.replace('http', 'ws', 1)}/{path}"
-        try:
-            async with connect(url, additional_headers=headers, subprotocols=None):
-                return int(HTTPStatus.SWITCHING_PROTOCOLS)
-        except InvalidStatus as refused:
-            return refused.response.status_code
-
-    return asyncio.run(status())
+    url = f"{address.replace('http', 'ws', 1)}/{path}"
+    try:
+        with connect(url, additional_headers=headers):
+            return HTTPStatus.SWITCHING_PROTOCOLS
+    except InvalidStatus as refused:
+        return refused.response.status_code
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.0.0.2", "::1", "[::1]"])
