@@ -22,11 +22,11 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 110_000,
-    "workers": 113_400,
-    "store": 86_700,
-    "orchestrator": 65_950,
-    "webapp": 69_500,
+    "sweeps": 114_500,
+    "workers": 118_500,
+    "store": 91_000,
+    "orchestrator": 77_500,
+    "webapp": 72_500,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""
