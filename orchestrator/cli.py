@@ -18,6 +18,7 @@ WEBAPP = "webapp"
 """Place of the commands that `python -m webapp` has."""
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("run:run", "Measure what the sweep requests and is not answered yet, then report."),
+    "new": ("new:new", "Write a commented sweep file to begin with."),
     "submit": ("queue:submit", "Queue a sweep for `serve`, with a priority."),
     "serve": ("queue:serve", "Run queued sweeps, the most urgent first, until interrupted."),
     "cancel": ("queue:cancel", "Take a submitted sweep out of the queue."),
@@ -108,8 +109,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 app = typer.Typer(
     name="breakeven",
     help="From where on does an optimisation that saves FLOPs also save time, on this machine?",
-    no_args_is_help=True,
-    add_completion=False,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=(
@@ -126,6 +126,8 @@ class _Command(TyperCommand):
         self, info_name: str | None, args: list[str], *called: Any, **more: Any
     ) -> Any:
         place, text = COMMANDS[self.name or ""]
+        if place == WEBAPP and more.get("resilient_parsing"):  # completion, in a shell
+            return super().make_context(info_name, args, *called, **more)
         if place == WEBAPP:
             become_webapp([self.name or "", *args])
         alone = typer.Typer(add_completion=False)
@@ -145,10 +147,21 @@ def _show_version(requested: bool) -> None:
         raise typer.Exit
 
 
+FIRST = """\
+Breakeven: from where on does an optimisation that saves FLOPs also save time, on this machine?
+
+  breakeven run quickstart              a first answer, in a few minutes, without a download
+  breakeven new my_sweep.yaml           your own question, as a commented file
+  breakeven compare a.py:f b.py:f       any two functions, commands or revisions, side by side
+
+Then: breakeven app. All commands: breakeven --help"""
+
+
 @app.callback()
 def options(
+    context: typer.Context,
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001 - its callback prints it
         bool,
         typer.Option(
             "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
@@ -156,6 +169,8 @@ def options(
     ] = False,
 ) -> None:
     """From where on does an optimisation that saves FLOPs also save time, on this machine?"""
+    if context.invoked_subcommand is None:
+        typer.echo(FIRST)
 
 
 def main() -> NoReturn:

@@ -111,9 +111,13 @@ def read(path: Path | str, text: str | None = None, *, start: str = "schema: 1")
     return Document(file, source, root, builder.lines, builder.key_lines)
 
 
+FOLDER_OF_SWEEPS = Path(__file__).parents[1]
+"""Where the sweep files that ship lie, their schema, and the templates of new ones."""
+
+
 def shipped_sweeps() -> dict[str, Path]:
     """The sweep files that ship, by the names of their sweeps."""
-    return {path.stem: path for path in sorted(Path(__file__).parents[1].glob("*.yaml"))}
+    return {path.stem: path for path in sorted(FOLDER_OF_SWEEPS.glob("*.yaml"))}
 
 
 def dotted(path: KeyPath) -> str:

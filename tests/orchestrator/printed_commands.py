@@ -14,6 +14,7 @@ NAMES = (
     "calibrate",
     "export-policy",
     "import",
+    "new",
     "plan",
     "plot",
     "query",

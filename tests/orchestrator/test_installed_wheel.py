@@ -1,4 +1,4 @@
-"""The installed wheel in an empty folder: the shipped sweep is found by its name, and every command
+"""The wheel, installed as a tool of its own, in an empty folder: the shipped sweep is found by its name, and every command
 that is printed works there.
 """
 
@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import sys
-import sysconfig
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,25 +19,22 @@ pytestmark = pytest.mark.ray
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `bin` of an environment with this project's wheel, and the libraries of the one that runs
-    the tests.
+    """The `bin` of an environment of `uv tool install`, with this project's wheel and what it asks
+    for, of the versions that `uv sync` takes.
     """
     folder = tmp_path_factory.mktemp("wheel")
     subprocess.run(
         ["uv", "build", "--wheel", "--out-dir", folder, ROOT], check=True, capture_output=True
     )
     (wheel,) = folder.glob("*.whl")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
-    python = folder / "venv" / "bin" / "python"
+    newest = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["exclude-newer"]
     subprocess.run(
-        ["uv", "pip", "install", "--no-deps", "--python", python, wheel],
+        ["uv", "tool", "install", "--exclude-newer", newest, "--python", sys.executable, wheel],
+        env={**os.environ, "UV_TOOL_DIR": str(folder), "UV_TOOL_BIN_DIR": str(folder / "linked")},
         check=True,
         capture_output=True,
     )
-    (packages,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    # no .pth of theirs is read: not the checkout
-    (packages / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    return python.parent
+    return folder / "breakeven" / "bin"
 
 
 @pytest.mark.slow
