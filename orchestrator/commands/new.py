@@ -36,7 +36,12 @@ def new(
         subject = "vision" if is_vision else "language"
     named = model or MODELS[subject]
     name = re.sub(r"[^A-Za-z0-9._-]", "_", file.stem)
-    values = {"name": name, "model": named, "file": shlex.quote(str(file)), "sizes": PROMPTS}
+    values: dict[str, object] = {
+        "name": name,
+        "model": named,
+        "file": shlex.quote(str(file)),
+        "sizes": PROMPTS,
+    }
     if network := networks().get(timm_name(named)):
         patches = network.image_size // network.patch
         sides = [network.patch * max(1, round(patches * step)) for step in STEPS]
