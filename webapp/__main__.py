@@ -105,10 +105,20 @@ def open_app(
         str,
         typer.Option(
             envvar="BREAKEVEN_TOKEN",
-            help="What a first visit must have in its address; random where --host needs one.",
+            help=(
+                "What a first visit must have in its address; random where --host or"
+                " --allow-submit needs one."
+            ),
             show_default=False,
         ),
     ] = "",
+    allow_submit: Annotated[
+        bool,
+        typer.Option(
+            "--allow-submit",
+            help="Let the page queue sweeps for `breakeven serve`, and cancel them; with a token.",
+        ),
+    ] = False,
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser window.")
     ] = False,
@@ -123,6 +133,7 @@ def open_app(
     from uvicorn.config import LOGGING_CONFIG
 
     from webapp.guard import Guard, is_local
+    from webapp.widgets.queueing import allow_submissions
 
     if db:
         os.environ["BREAKEVEN_DB"] = db
@@ -133,7 +144,9 @@ def open_app(
     local = is_local(host)
     if not local:
         typer.echo(OPEN_TO_OTHERS.format(host=host), err=True)
-    token = token or ("" if local else secrets.token_urlsafe(24))
+    if allow_submit:
+        allow_submissions()
+    token = token or ("" if local and not allow_submit else secrets.token_urlsafe(24))
     shown = "localhost" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - compared
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
     address += f"/?token={token}" if token else ""

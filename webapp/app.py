@@ -10,7 +10,7 @@ import streamlit as st
 from store.errors import NoStoreError, StoreError
 from webapp import queries
 from webapp.display import plain
-from webapp.widgets import filters
+from webapp.widgets import filters, queueing
 
 
 class Screen(NamedTuple):
@@ -19,8 +19,9 @@ class Screen(NamedTuple):
     script: str
     title: str
     path: str
-    needs: Literal["store", "sweep", "scope"]
-    """`store`: nothing is chosen; `sweep`: the sweep; `scope`: the sweep and the common filters."""
+    needs: Literal["queue", "store", "sweep", "scope"]
+    """`queue`: no sweep that was measured; `store`: nothing is chosen; `sweep`: the sweep; `scope`:
+    the sweep and the common filters."""
     question: str = ""
     """The title above a sweep's choices; empty: that of the sweep."""
     draws: tuple[Literal["charts", "tables"], ...] = ()
@@ -55,6 +56,7 @@ SCREENS = (
     Screen("compare", "Compare", "compare", "store"),
     Screen("runs", "Runs", "runs", "store"),
     Screen("sql", "SQL", "sql", "store", draws=("tables",)),
+    *([Screen("submit", "Submit", "submit", "queue")] if queueing.submissions_allowed() else ()),
 )
 
 
@@ -103,6 +105,9 @@ def _drawing_loaded(screen: Screen) -> Iterator[None]:
 def _run(page: st.Page, screen: Screen) -> None:
     st.set_page_config(page_title=f"{page.title} · Breakeven")
     given = st.session_state.setdefault("given", _address())
+    if screen.needs == "queue":
+        page.run()
+        return
     found = queries.measured_sweeps()
     if not found:
         _nothing("The store holds no sweep.", known=False)

@@ -29,6 +29,7 @@ _STYLE = f"""
 .st-key-{STICKY} label {{margin: 0; min-height: 0; flex: none}}
 [data-testid=stCaptionContainer] {{opacity: 0.75}}
 [data-testid=stWidgetLabelRequired] {{display: none}}
+[data-testid=stTextArea] textarea {{font-family: monospace}}
 [data-testid=stMainBlockContainer] {{padding-top: 4rem}}
 #vg-tooltip-element {{max-width: 40rem}}
 #vg-tooltip-element td.key {{max-width: 12rem; white-space: normal}}

@@ -15,7 +15,7 @@ from webapp import queries
 from webapp.display import plain
 from webapp.display.links import page_link, point_link
 from webapp.queries import kept
-from webapp.widgets import filters
+from webapp.widgets import filters, queueing
 from webapp.widgets.answers import Overview, overviews
 from webapp.widgets.arm_table import overview_image
 from webapp.widgets.tables import grid_html
@@ -25,7 +25,6 @@ from workers.methods.arm_labels import params_label
 MAX_CURVES = 20  # cards with curves
 QUIET = 'style="opacity:.75;font-size:.875rem"'
 MARK = "display:inline-block;width:10px;height:10px;"
-REFRESH_S = 3
 MAX_CLASSES = 20  # classes of failures that are shown
 CURVES = (240, 72)  # pixels of the curves of a sweep
 # of the bar of a sweep: what the comparisons of each colour are
@@ -76,7 +75,7 @@ def state_of(sweep: Mapping[str, Any], jobs: Sequence[runs.RunProgress], now: fl
     return "incomplete" if counts_of(sweep).get("unanswered") else "done"
 
 
-@st.fragment(run_every=REFRESH_S)
+@st.fragment(run_every=queueing.REFRESH_S)
 def _cards() -> None:
     """A card for each sweep, those with open jobs first, kept up to date; the rest of the page
     stays still.
@@ -125,7 +124,8 @@ def _card(
         lines += [f"<div {QUIET}>{escape(text)}</div>" for text in map(_log_line, each.visits)]
     best = plain.link(known.headline, page_link("", sweep=name)) if known else "No speed-up yet"
     st.html(
-        f'<div style="display:flex;gap:1.5rem;overflow-wrap:anywhere"><div style="flex:1">'
+        f'<div style="display:flex;flex-wrap:wrap;gap:.5rem 1.5rem;overflow-wrap:anywhere">'
+        f'<div style="flex:1 1 15rem">'
         f"<h3 style='font-size:1rem;padding:0'>{escape(name)}: {state_of(sweep, jobs, now)}</h3>"
         f"<div>{best}</div>"
         f'<div style="display:flex;height:10px;margin:.5rem 0">{"".join(bar)}</div>'
@@ -157,6 +157,10 @@ def _failures(sweep: str) -> None:
         " --remeasure measures anew."
     )
     plain.command(f"breakeven run {sweep} --remeasure --only failed")
+    if queueing.submissions_allowed() and st.button("Queue the failed ones again"):
+        text = queries.find_sweep(sweep)["text"]
+        number = queueing.queue_sweep(sweep, text, ["--remeasure", "--only", "failed"])
+        plain.sentence(f"{number} {sweep}: queued, priority 0")
     for each in classes[:MAX_CLASSES]:
         plain.sentence(f"{each.reason}: {count(each.comparisons, 'comparison')}", "strong")
         plain.sentence(each.message)
@@ -198,6 +202,7 @@ def _nodes() -> None:
 
 def _show() -> None:
     plain.heading("What runs, and what is still open?")
+    queueing.show_queue()
     _cards()
     listed = queries.measured_sweeps()
     names = [row["name"] for row in listed]

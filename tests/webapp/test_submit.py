@@ -1,0 +1,154 @@
+"""Sweeps sent from the page: checked, queued and cancelled where the app was started for it, and
+refused by the server where it was not.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from store.errors import StoreError
+from store.open.engine import connect, connect_readonly
+from store.write.submissions import find_submission, submissions, submit_to_queue
+from sweeps.language.yaml_reader import SweepError, read
+from tests.orchestrator.commands import SWEEP
+from tests.webapp.served import WAIT_MS, Watch, served_app
+from webapp.widgets import queueing
+
+TOKEN = "tiny-secret"
+STEPS = "schema: 1\nname: steps\n"
+
+
+@pytest.fixture
+def store(filled: str, tmp_path: Path) -> str:
+    """A copy that may be written to."""
+    return str(shutil.copy(filled, tmp_path / "store.db"))
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("defaults: {checkpoint: w.safetensors}", "defaults.checkpoint"),
+        ("axes: {weights: [random, w.npz]}", "axes.weights[1]"),
+        ("defaults: {model: ./folder}", "defaults.model"),
+        ("defaults: {data: 'imagefolder:photos'}", "defaults.data"),
+        ("include: [{data: 'text:notes', model: gpt2}]", "include[0].data"),
+        ("methods: [{adaptivocab: {file: ngrams}}]", "methods[0].adaptivocab.file"),
+        ("methods: [{stack: [{method: adaptivocab, data: [docs, '/x']}]}]", "stack[0].data[1]"),
+        ("methods: [{callable: 'mine:model'}]", "methods[0].callable"),
+        ("jobs: {quality: {tasks: [arc_easy, own.yaml]}}", "jobs.quality.tasks[1]"),
+    ],
+)
+def test_files_of_the_server(text: str, key: str) -> None:
+    """They are refused by key and line, before anything looks for them."""
+    with pytest.raises(SweepError, match="names a file or code of the server") as refused:
+        queueing.check_sweep(STEPS + text)
+    assert refused.value.key.endswith(key)
+    assert str(refused.value).startswith("sweep.yaml:3: ")
+
+
+def test_what_names_no_file() -> None:
+    text = (
+        "question: does /dev/null pay?\ndefaults: {weights: pretrained, model: [gpt2, org/name]}\n"
+        "axes: {threads: [cores - 1], data: [digits]}\nzip: [[topk.keep_rate, image_size]]\n"
+        "resources: {zone: a/b}"
+    )
+    queueing.refuse_files(read("sweep.yaml", STEPS + text))
+
+
+def test_the_store_is_read_alone(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `--allow-submit` neither a sweep nor a state is written, however it is called."""
+    engine = connect(store)
+    number = submit_to_queue(engine, "waits", SWEEP, (), priority=0, by="me")
+    monkeypatch.setenv("BREAKEVEN_DB", store)
+    with pytest.raises(StoreError, match="this app only reads"):
+        queueing.queue_sweep("tiny", SWEEP)
+    with pytest.raises(StoreError, match="this app only reads"):
+        queueing.change_submission(number, "cancelled")
+    assert [each.state for each in submissions(engine)] == ["queued"]
+
+
+def test_without_the_option(store: str, tmp_path: Path, browser: Browser) -> None:
+    """There is no page to send a sweep, and what is queued has no button."""
+    submit_to_queue(connect(store), "waits", SWEEP, (), priority=3, by="me")
+    with served_app(store, tmp_path) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/runs")
+        expect(page.get_by_text("1 waits: queued")).to_be_visible(timeout=WAIT_MS)
+        expect(page.get_by_text("priority 3 · by me")).to_be_visible()
+        expect(page.get_by_text("Nodes and devices")).to_be_visible(timeout=WAIT_MS)
+        for name in ("Cancel", "Pause", "Queue the failed ones again"):
+            assert page.get_by_role("button", name=name).count() == 0
+        page.goto(f"{address}/submit")
+        expect(page.get_by_text("Page not found")).to_be_visible(timeout=WAIT_MS)
+        assert page.get_by_role("textbox", name="Sweep").count() == 0
+        page.close()
+    assert [each.name for each in submissions(connect_readonly(store))] == ["waits"]
+
+
+def check(page: Page, text: str) -> None:
+    page.get_by_role("textbox", name="Sweep").fill(text)
+    page.get_by_role("button", name="Check").click()
+
+
+def test_from_a_file_to_the_queue(tmp_path: Path, browser: Browser) -> None:
+    """Without a store yet: a wrong sweep has the message of `breakeven plan`, a right one its
+    counts; it is queued as its sender, paused, resumed and cancelled. Nobody comes without a token.
+    """
+    url = str(tmp_path / "new.db")
+    options = ("--allow-submit", "--token", TOKEN)
+    with served_app(url, tmp_path, *options) as address:
+        page = browser.new_page()
+        watch = Watch(page, address)
+        page.goto(f"{address}/submit")
+        expect(page.get_by_text("This app needs its token")).to_be_visible(timeout=WAIT_MS)
+        watch.errors.clear()  # of the browser, on an answer of 403
+        page.goto(f"{address}/submit?token={TOKEN}")
+        wrong = tmp_path / "wrong.yaml"
+        wrong.write_text(SWEEP.replace("keep_rate: 0.5", "keep_rate: 1.5"))
+        page.locator("input[type=file]").set_input_files(wrong)
+        expect(page.get_by_role("textbox", name="Sweep")).to_have_value(
+            wrong.read_text(), timeout=WAIT_MS
+        )
+        page.get_by_role("button", name="Check").click()
+        expect(page.get_by_text("sweep.yaml:")).to_contain_text("keep_rate", timeout=WAIT_MS)
+        assert page.get_by_role("button", name="Queue it").count() == 0
+        check(page, SWEEP)
+        expect(page.get_by_text("in 3 jobs; 0 answered")).to_be_visible(timeout=WAIT_MS)
+        page.get_by_role("spinbutton", name="Priority").fill("7")
+        page.get_by_role("textbox", name="Your name").fill("Ann")
+        page.get_by_role("button", name="Queue it").click()
+        expect(page.get_by_text("1 tiny: queued, priority 7")).to_be_visible(timeout=WAIT_MS)
+        engine = connect_readonly(url)
+        (sent,) = submissions(engine)
+        assert (sent.name, sent.text, sent.priority) == ("tiny", SWEEP, 7)
+        assert sent.submitted_by == "Ann (page)"
+        for button, state in (("Pause", "paused"), ("Resume", "queued")):
+            page.get_by_role("button", name=button).click()
+            card = page.get_by_text("priority 7 · by Ann (page)")
+            expect(card).to_contain_text(f"1 tiny: {state}", timeout=WAIT_MS)
+            assert find_submission(engine, 1).state == state
+        page.get_by_role("button", name="Cancel").click()
+        expect(page.get_by_role("button", name="Cancel")).to_have_count(0, timeout=WAIT_MS)
+        ended = find_submission(engine, 1)
+        assert (ended.state, ended.why.endswith("(page)")) == ("cancelled", True)
+        watch.check()
+        page.close()
+
+
+def test_a_retry(store: str, tmp_path: Path, browser: Browser) -> None:
+    """What failed is queued again from the page Runs. A token is made up and printed."""
+    with served_app(store, tmp_path, "--allow-submit") as address:
+        (log,) = tmp_path.glob("*.log")
+        token = re.search(r"\?token=(\S+)", log.read_text())
+        assert token is not None
+        page = browser.new_page()
+        page.goto(f"{address}/runs?sweep=quickstart&token={token[1]}")
+        page.get_by_role("button", name="Queue the failed ones again").click(timeout=WAIT_MS)
+        expect(page.get_by_text("1 quickstart: queued").first).to_be_visible(timeout=WAIT_MS)
+        page.close()
+    (queued,) = submissions(connect_readonly(store))
+    assert queued.options == ("--remeasure", "--only", "failed")
+    assert queued.text == "name: quickstart"

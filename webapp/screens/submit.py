@@ -1,0 +1,86 @@
+"""Page: send a sweep file into the queue, once its plan is shown; with `--allow-submit` alone."""
+
+import streamlit as st
+
+from sweeps.errors import UserError
+from sweeps.number_format import count, duration
+from webapp.display import plain
+from webapp.widgets import queueing
+from webapp.widgets.queueing import CheckedSweep
+
+MAX_MB = 1  # of a sweep file
+
+
+def plan_words(checked: CheckedSweep) -> str:
+    """The counts of a plan and the longest time that it takes."""
+    plan, left = checked.plan, len(checked.plan["jobs_left"])
+    words = (
+        f"{count(plan['points'], 'point')}, {count(plan['comparisons'], 'comparison')} in"
+        f" {count(plan['jobs'], 'job')}; {plan['answered']} answered in this app's environment,"
+        f" {count(left, 'job')} left"
+    )
+    if not left:
+        return f"{words}."
+    return f"{words}, at most {duration(plan['upper_bound_s'])} on an idle machine like this one."
+
+
+def _read_file() -> None:
+    """Put the chosen file into the field."""
+    if (file := st.session_state["sweep-file"]) is not None:
+        st.session_state["sweep-text"] = file.getvalue().decode(errors="replace")
+
+
+def _check(text: str) -> None:
+    """Keep what was checked until the text changes."""
+    st.session_state.pop("checked", None)
+    try:
+        st.session_state["checked"] = queueing.check_sweep(text)
+    except UserError as problem:
+        plain.sentence(str(problem), "strong")
+
+
+def _offer(checked: CheckedSweep) -> None:
+    """The plan, and the button that queues it."""
+    plain.headline(f"{checked.name}: {checked.plan['question'] or 'ready to be queued'}")
+    plain.sentence(plan_words(checked))
+    for warning in checked.plan["warnings"]:
+        plain.sentence(f"warning: {warning}", "muted")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        priority = st.number_input(
+            "Priority", value=0, step=1, key="priority", width=160, help="The largest comes first"
+        )
+        by = st.text_input("Your name", key="by", width=240, max_chars=60)
+        if st.button("Queue it", type="primary"):
+            try:
+                number = queueing.queue_sweep(
+                    checked.name, checked.text, priority=int(priority), by=by
+                )
+            except UserError as problem:
+                plain.sentence(f"{problem}.", "strong")
+                return
+            del st.session_state["checked"]
+            st.session_state["queued"] = f"{number} {checked.name}: queued, priority {priority}"
+            st.rerun()
+
+
+def _show() -> None:
+    plain.heading("Which sweep is to be measured?")
+    st.file_uploader(
+        *("A sweep file", ["yaml", "yml"]),
+        key="sweep-file",
+        max_upload_size=MAX_MB,
+        on_change=_read_file,
+    )
+    text = st.text_area("Sweep", key="sweep-text", height=300, placeholder="schema: 1\nname: …")
+    if st.button("Check") and text.strip():
+        _check(text)
+    checked = st.session_state.get("checked")
+    if checked is not None and checked.text == text:
+        _offer(checked)
+    elif words := st.session_state.pop("queued", ""):
+        plain.sentence(words, "strong")
+    queueing.show_queue()
+
+
+if __name__ == "__main__":
+    _show()
