@@ -144,7 +144,7 @@ def _measure_peaks(console: Console, environment: Environment, engine: Engine | 
     """Measure what the device reaches at best, print it beside what the store has, and store it
     with the environment.
     """
-    from workers.measure.timer import measure_peaks  # imports torch
+    from workers.measure.peaks import measure_peaks  # imports torch
 
     host, device = platform.node(), environment.device
     known = {} if engine is None else best_peaks(engine, environment.environment_id, host)

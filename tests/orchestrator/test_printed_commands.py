@@ -21,7 +21,7 @@ from tests.webapp.conftest import APP
 from tests.webapp.page_elements import html_texts
 from tests.webapp.point_address import point_query
 from tests.workers.saved_llm import saved, written
-from workers.measure import timer
+from workers.measure import peaks
 from workers.run import main as run_jobs
 
 pytestmark = pytest.mark.ray
@@ -231,7 +231,7 @@ def test_every_printed_command_runs(
     """
     monkeypatch.setattr(doctor, "NULL_TEST_SECONDS", 0.6)
     monkeypatch.setattr(doctor, "PEAK_DTYPES", {"cpu": ("float32",)})
-    monkeypatch.setitem(timer.READ_BYTES, "cpu", 2**24)
+    monkeypatch.setitem(peaks.READ_BYTES, "cpu", 2**24)
     commands = printed(name, folder)
     assert commands
     before = attempts(folder)

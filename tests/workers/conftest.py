@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from workers.kinds import timed_job
-from workers.measure import timer
+from workers.measure import peaks
 from workers.models import cpp_build
 
 
@@ -16,7 +16,7 @@ def _brief(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
     """
     if not request.node.get_closest_marker("alone"):
         monkeypatch.setattr(timed_job, "WAIT_S", 0.0)
-        monkeypatch.setitem(timer.READ_BYTES, "cpu", 2**24)
+        monkeypatch.setitem(peaks.READ_BYTES, "cpu", 2**24)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, 
 from workers.kv_caches import cache_memory
 from workers.measure.environment import module_variables
 from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
+from workers.measure.peaks import bandwidth
 from workers.measure.readings import (
     estimated,
     measured_energy,
@@ -34,7 +35,7 @@ from workers.measure.readings import (
     metric_value,
     peak_memory,
 )
-from workers.measure.timer import bandwidth, repeat
+from workers.measure.timer import repeat
 
 LONG_S = 0.2
 """A run longer than this is a block of its own in the warm-up; of shorter ones three are."""

@@ -20,6 +20,7 @@ from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
 from workers.measure.interleaved import calibrate
+from workers.measure.peaks import measure_peaks
 from workers.measure.readings import (
     estimated,
     measured_energy,
@@ -28,7 +29,7 @@ from workers.measure.readings import (
     metric_value,
     peak_memory,
 )
-from workers.measure.timer import Stopwatch, TimedStep, measure_peaks, repeat
+from workers.measure.timer import Stopwatch, TimedStep, repeat
 from workers.models.runtime import Forwards, count_forwards
 from workers.models.vision import fresh_copy, shared_vision
 

@@ -20,6 +20,7 @@ from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.latency import LatencyKind
 from workers.kinds.timed_job import ArmMetrics, SoloPass, Timed, run_timed
 from workers.measure.interleaved import ArmError
+from workers.measure.peaks import measure_peaks
 from workers.measure.profiling import (
     PhaseTable,
     Recording,
@@ -29,7 +30,7 @@ from workers.measure.profiling import (
     profile_rounds,
 )
 from workers.measure.readings import metric_value
-from workers.measure.timer import measure_peaks, synchronise
+from workers.measure.timer import synchronise
 from workers.models.cpp_build import observed_functions
 from workers.models.share_weights import loaded_dtype
 

@@ -3,11 +3,10 @@ differs (`TimedKind`).
 """
 
 import contextlib
-import gc
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -29,6 +28,7 @@ from workers.measure.interleaved import (
     Orders,
     Warmup,
     by_column,
+    no_garbage_collection,
     time_rounds,
     warm_up,
 )
@@ -169,7 +169,7 @@ class TimedKind(ABC, Generic[_A]):
             twice = Counter(pair.baseline for pair in pairs).most_common(1)
             columns = [*arms, *(self.twin(arm) for arm in arms if arm.index in dict(twice))]
             try:
-                with _no_garbage_collection():
+                with no_garbage_collection():
                     timed = self._sample(arms, columns, pairs, reserve_s)
             except ArmError as error:
                 if isinstance(error.__cause__, StateChangedError):
@@ -285,7 +285,7 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
         arms = failures.prepare(job, kind.prepare)
         timed = kind.time(arms)
         if timed is not None:
-            with _no_garbage_collection():
+            with no_garbage_collection():
                 kind.measure_together(
                     [arm for arm in arms if arm.index in timed.samples.arms], timed
                 )
@@ -337,15 +337,3 @@ def _equal_arms(samples: Samples) -> dict[str, float]:
 def _extend(outcome: ArmOutcome, more: ArmMetrics) -> ArmOutcome:
     flags = tuple(dict.fromkeys((*outcome.flags, *more.flags)))
     return outcome.model_copy(update={"metrics": (*outcome.metrics, *more.metrics), "flags": flags})
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    running = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()

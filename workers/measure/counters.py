@@ -44,17 +44,22 @@ class HostCounters:
     """Counters over the cores that so many threads of this process may use; those that the kernel
     does not offer are absent.
 
-    In seconds: `wall`, `own` (CPU time of this process), `busy` and `stolen` (of the cores; man 5
-    proc_stat), `throttled` (CPU time that cgroup quotas withheld, at all levels) and `thermal_s`
-    (of the cores, throttled by heat). Counts: `throttles` (periods), `thermal` and `involuntary`.
-    Now: `load`, `mhz`. Joules: `joules`.
+    In seconds: `wall`, `own` (CPU time of this process, or what `own_s` counts), `busy` and
+    `stolen` (of the cores; man 5 proc_stat), `throttled` (CPU time that cgroup quotas withheld, at
+    all levels) and `thermal_s` (of the cores, throttled by heat). Counts: `throttles` (periods),
+    `thermal` and `involuntary`. Now: `load`, `mhz`. Joules: `joules`.
     """
 
-    def __init__(self, threads: int, root: Path = ROOT) -> None:
+    def __init__(
+        self,
+        threads: int,
+        root: Path = ROOT,
+        own_s: Callable[[], float] = time.process_time,
+    ) -> None:
         """`root` is the folder that holds `proc` and `sys`; psutil has its own,
-        `psutil.PROCFS_PATH`.
+        `psutil.PROCFS_PATH`. `own_s` reads `own`.
         """
-        self._cores, self._root = cores_of_threads(threads), root
+        self._cores, self._root, self._own_s = cores_of_threads(threads), root, own_s
         online = parse_core_list(read_text(root / ONLINE) or f"0-{max(self._cores)}")
         self._places = [online.index(core) for core in self._cores if core in online]
         self._cgroups = cgroup_folders(root)
@@ -66,7 +71,7 @@ class HostCounters:
         """The counters that are cheap to read, in some tenths of a millisecond."""
         found = {
             "wall": time.perf_counter(),
-            "own": time.process_time(),
+            "own": self._own_s(),
             "load": os.getloadavg()[0],
             **self._cpu_seconds(),
             **self._quota(),

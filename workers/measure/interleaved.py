@@ -2,12 +2,14 @@
 all ratios are narrow enough.
 """
 
+import contextlib
+import gc
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Samples
@@ -15,7 +17,7 @@ from sweeps.stats.pooling import quantile, within_process
 from sweeps.stats.timing import Rounds, median, steady
 from sweeps.stats.visits import FLOOR_SD
 from workers.errors import TimedOut
-from workers.measure.timer import SampleTime, Stopwatch, TimedStep, inner_loop
+from workers.measure.timer import SampleTime, inner_loop
 
 LOOK_GROWTH = 1.25
 """Intervals are checked after `pairs_min` rounds and whenever these have grown by a quarter: a
@@ -41,6 +43,10 @@ Orders = Sequence[tuple[int, ...]]
 """For each round the columns in the order they ran."""
 Parts = Callable[[Orders], Iterable[Sequence[Sequence[float]]]]
 """Returns times of shape [rounds, steps]."""
+StepT = TypeVar("StepT")
+"""What a stopwatch runs."""
+Timing = Callable[[StepT, int], SampleTime]
+"""Times a step run that many times in a row."""
 
 
 class ArmError(Exception):
@@ -62,7 +68,7 @@ class Warmup(NamedTuple):
 
 
 def calibrate(
-    steps: Sequence[TimedStep], stopwatch: Stopwatch, forwards: int = CALIBRATION_FORWARDS
+    steps: Sequence[StepT], stopwatch: Timing[StepT], forwards: int = CALIBRATION_FORWARDS
 ) -> int:
     """The inner loop for all steps: what the fastest needs.
 
@@ -78,11 +84,11 @@ def calibrate(
 
 
 def warm_up(
-    steps: Sequence[TimedStep],
+    steps: Sequence[StepT],
     inner: int,
     *,
     seed: str,
-    stopwatch: Stopwatch,
+    stopwatch: Timing[StepT],
     deadline: float,
     samples: int = BLOCK_SAMPLES,
     blocks: int = WARMUP_BLOCKS,
@@ -118,14 +124,14 @@ def warm_up(
 
 
 def time_rounds(
-    steps: Sequence[TimedStep],
+    steps: Sequence[StepT],
     inner: int,
     *,
     arms: Sequence[int],
     pairs: Sequence[Pair],
     protocol: Protocol,
     seed: str,
-    stopwatch: Stopwatch,
+    stopwatch: Timing[StepT],
     deadline: float,
     parts: Parts = lambda _: (),
     burst: int = 0,
@@ -205,7 +211,7 @@ def by_column(
     return tuple(table)
 
 
-def _run(stopwatch: Stopwatch, steps: Sequence[TimedStep], column: int, inner: int) -> SampleTime:
+def _run(stopwatch: Timing[StepT], steps: Sequence[StepT], column: int, inner: int) -> SampleTime:
     try:
         return stopwatch(steps[column], inner)
     except (Exception, TimedOut) as error:
@@ -262,3 +268,16 @@ def _enough(
         return "half_width"
     sure = (quantile(0.05, contrast.freedom) * contrast.se <= PLATEAU for contrast in contrasts)
     return "plateau" if all(sure) else None
+
+
+@contextlib.contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Collect garbage now, and none until the block ends."""
+    running = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()

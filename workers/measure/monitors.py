@@ -70,14 +70,20 @@ class Watch:
 
 
 @contextlib.contextmanager
-def watch(device: Device, threads: int, root: Path = ROOT) -> Iterator[Watch]:
-    """Watch the machine while the block times work on `device` with so many CPU threads.
+def watch(
+    device: Device,
+    threads: int,
+    root: Path = ROOT,
+    own_s: Callable[[], float] = time.process_time,
+) -> Iterator[Watch]:
+    """Watch the machine while the block times work on `device` with so many CPU threads, whose CPU
+    time `own_s` reads.
 
     On a CPU only counters are read, before, after, and between rounds (`Watch.look`): a sampling
     thread would disturb what is timed. On CUDA a thread reads NVML ten times a second.
     `sweeps.model.metrics` lists the readings; `root` has `proc` and `sys`.
     """
-    counters, samples = HostCounters(threads, root), GpuSamples()
+    counters, samples = HostCounters(threads, root, own_s), GpuSamples()
     with contextlib.ExitStack() as stack:
         if device == "cuda":
             handle = stack.enter_context(gpu())
@@ -123,12 +129,18 @@ class ContentionWait:
     """
 
     def __init__(
-        self, threads: int, limit_s: float, read: Callable[[], Mapping[str, float]] | None = None
+        self,
+        threads: int,
+        limit_s: float,
+        read: Callable[[], Mapping[str, float]] | None = None,
+        own_s: Callable[[], float] = time.process_time,
     ) -> None:
-        """`read` gives the counters so far, by default those of this process' cores."""
+        """`read` gives the counters so far, by default those of this process' cores, of whose CPU
+        time `own_s` reads what is not others'.
+        """
         self.threads, self.limit_s = threads, limit_s
         self.waited_s = 0.0
-        self._read = read or HostCounters(threads).look
+        self._read = read or HostCounters(threads, own_s=own_s).look
         self._before = self._read()
 
     def wait(self) -> None:

@@ -1,0 +1,1 @@
+"""Comparison of arms from anywhere: functions, commands, revisions; needs no Ray."""
