@@ -35,7 +35,7 @@ from workers.measure.interleaved import (
 from workers.measure.monitors import ContentionWait, watch
 from workers.measure.timer import SampleTime
 
-MARGIN = 0.02
+DEFAULT_MARGIN = 0.02
 """An arm is slower only if it certainly loses more than this share of the speed."""
 VISIT_S = 1.5
 """Seconds of rounds in a visit, where that gives between `MIN_VISITS` and `MAX_VISITS`."""
@@ -176,7 +176,7 @@ class Result:
         return max((arm.needed_s for arm in self.arms.values() if arm.needed_s), default=None)
 
 
-def judge(low: float, high: float, margin: float = MARGIN) -> Judgement:
+def judge(low: float, high: float, margin: float = DEFAULT_MARGIN) -> Judgement:
     """The verdict of an interval of a speed-up, see `Compared.verdict`."""
     if low > 1:
         return "faster"
@@ -191,7 +191,7 @@ def measure(
     *,
     time_s: float,
     visits: int | None = None,
-    margin: float = MARGIN,
+    margin: float = DEFAULT_MARGIN,
     control: str | None = None,
     seed: str = "",
     warmup: int = VISIT_WARMUP,
