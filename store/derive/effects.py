@@ -46,14 +46,15 @@ from sweeps.stats.pooling import ALPHA, macs_speedup, quantile, ratio_verdict, r
 
 
 def same_work(baseline: FromClause, arm: FromClause) -> ColumnElement[bool]:
-    """Whether two rows of `arm_result` have equal counts under equal conditions: replicates,
-    controls, methods without effect.
+    """Whether two rows of `arm_result` have equal counts, where these are known, under equal
+    conditions: replicates, controls, methods without effect.
     """
     return and_(
+        arm.c.gmacs.is_not(None),
         *(
             baseline.c[name].is_not_distinct_from(arm.c[name])
             for name in (*SAME_COUNTS, *ARM_CONDITION)
-        )
+        ),
     )
 
 

@@ -46,6 +46,7 @@ SETTING = (
     "spare_cores",
     "wait_policy",
     "pinning",
+    "axis_values",
 )
 """Columns of `comparison` that are equal along this curve but for the one that varies: everything
 but the parameters."""

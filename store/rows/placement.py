@@ -82,7 +82,7 @@ def curve_group(job: Job) -> str:
 @lru_cache(maxsize=10_000)
 def on_curve(condition: Condition) -> str:
     """What the conditions of all points of a curve share, as canonical JSON."""
-    return canonical(condition.model_dump(mode="json", exclude={"image_size", "prompt_tokens"}))
+    return canonical(condition.without_size())
 
 
 def placement_columns(

@@ -19,6 +19,7 @@ from store.schema.tables import JOB, SWEEP_JOB
 from sweeps.model.condition import Condition, Overrides, Rectangle, square_side
 from sweeps.model.identity import canonical, digest_of
 from sweeps.model.job import Arm, Comparison, Job
+from sweeps.model.kinds import OWN_FIELDS
 from sweeps.model.outcome import Environment
 
 PANEL_FIELDS = (
@@ -44,6 +45,8 @@ PANEL_FIELDS = (
     "attention",
     "runtime",
     "kv_cache",
+    "fixed_values",
+    "x_axis",
 )
 """Columns of `comparison` that are equal for the comparisons of one panel."""
 
@@ -100,8 +103,10 @@ def without_speed(params: str) -> str:
 
 ARM_FIELDS = tuple(Overrides.model_fields)
 """Condition fields that arms may override; the columns of these names are the arm's."""
-ARM_CONDITION = tuple(name for name in Condition.model_fields if name != "threads")
-"""Condition fields that a row of an arm has."""
+ARM_CONDITION = tuple(
+    name for name in Condition.model_fields if name not in {"threads", *OWN_FIELDS}
+)
+"""Condition fields that are columns of a row of an arm by their own names."""
 
 
 @lru_cache(maxsize=100)
@@ -160,7 +165,8 @@ def _overrides(arm: Arm) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=10_000)
 def _columns(condition: Condition) -> Mapping[str, Any]:
-    return condition_columns(dict(condition))
+    fields = {name: value for name, value in condition if name not in OWN_FIELDS}
+    return condition_columns(fields) | _free_axes(condition)
 
 
 def condition_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,6 +176,15 @@ def condition_columns(fields: Mapping[str, Any]) -> dict[str, Any]:
     size = fields["image_size"]
     shape = str(size) if isinstance(size, Rectangle) else None
     return {**fields, "image_size": size and square_side(size), "image_shape": shape}
+
+
+def _free_axes(condition: Condition) -> dict[str, str | None]:
+    """The columns of axes with free names."""
+    values = {"axis_values": condition.values, "fixed_values": condition.fixed_values}
+    return {
+        **{name: canonical(dict(pairs)) if pairs else None for name, pairs in values.items()},
+        "x_axis": condition.x_axis[0] if condition.x_axis else None,
+    }
 
 
 @lru_cache(maxsize=1000)
@@ -196,6 +211,7 @@ def arm_columns(job: Job, arm: int) -> dict[str, Any]:
         "method": requested.method,
         "params": _params(requested),
         **condition_columns({field: getattr(ran, field) for field in ARM_CONDITION}),
+        **_free_axes(ran),
     }
 
 

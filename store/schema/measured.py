@@ -193,13 +193,15 @@ class ArmResultRow(ArmColumns, ReportedColumns, table=True):
     arm_condition_id: str
     """Equal for the same arm, methods' versions included, under the same condition and contents:
     the newest of them is shown."""
-    gmacs: float
-    gmacs_overhead: float
-    parameters: int = Field(sa_type=BigInteger)
-    trainable_parameters: int = Field(sa_type=BigInteger)
+    gmacs: float | None = None
+    """NULL, as the next ones, where no network is known, as of a function."""
+    gmacs_overhead: float | None = None
+    parameters: int | None = Field(default=None, sa_type=BigInteger)
+    trainable_parameters: int | None = Field(default=None, sa_type=BigInteger)
     batch: int
-    tokens: int
-    tokens_final: int
+    tokens: int | None = None
+    """The size of the work; of own models what `x_axis` counts."""
+    tokens_final: int | None = None
     threads: int
     """CPU threads used."""
     flags: str

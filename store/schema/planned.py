@@ -148,6 +148,12 @@ class ArmColumns(SQLModel):
     """`zeros`: the values of timed images; NULL: drawn from the normal distribution."""
     image_shape: str | None = None
     """Height and width of an image that is no square, such as `64x96`."""
+    axis_values: str | None = None
+    """Of own models: the numbers of axes with free names, as canonical JSON."""
+    fixed_values: str | None = None
+    """Those of them that are the same along a curve; NULL: none."""
+    x_axis: str | None = None
+    """What `tokens` counts: one of these axes, or `tokens`; NULL for other models."""
 
 
 CONDITION_CHECKS = ("image_size", "batch_size", "prompt_tokens", "new_tokens")

@@ -35,7 +35,7 @@ from store.schema.tables import (
 )
 from store.views.columns import CONDITION, gmacs_total
 from sweeps.model.flags import FLAGS
-from sweeps.model.kinds import kinds_of
+from sweeps.model.kinds import KINDS, kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.profile import COUNTERS
 
@@ -133,13 +133,17 @@ def arm_view() -> Select[Any]:
 
 def generation_view() -> Select[Any]:
     arm = CreateView(arm_view(), "arm").table
+    timed = [kind.name for kind in kinds_of("language") if kind.sampled]
+    times = [name for kind in timed for name in KINDS[kind].metrics]
     other = {
         metric_column(spec)[0]
         for spec in _declared()
-        if spec.modality == "vision" or spec.read == "item"
+        if spec.modality == "vision"
+        or spec.read == "item"
+        or (spec.read == "round" and spec.name not in times)
     }
     hidden = other | {"image_size", "image_shape", "corruption", "severity", "batch"}
-    timed = [kind.name for kind in kinds_of("language") if kind.sampled]
+    hidden |= {"axis_values", "fixed_values", "x_axis"}
     return select(*(column for column in arm.c if column.name not in hidden)).where(
         arm.c.kind.in_(timed)
     )

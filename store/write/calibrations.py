@@ -172,7 +172,7 @@ def _contrasts(
     return jobs, nulls
 
 
-def _newest(connection: Connection, environment: str, parameters: int) -> str | None:
+def _newest(connection: Connection, environment: str, parameters: int | None) -> str | None:
     found = connection.execute(
         _NEWEST, {"environment": environment, "size_class": size_class(parameters)}
     ).scalar()

@@ -32,6 +32,8 @@ class SizedRow:
     image_shape: str | None = None
     prompt_tokens: int | None = None
     tokens: int | None = None
+    x_axis: str | None = None
+    axis_values: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,7 @@ class ConditionRow(SizedRow):
     decoding: str | None = None
     exclusive: str | None = None
     spare_cores: int | None = None
+    fixed_values: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -220,5 +220,5 @@ def _of_metrics(arm: ArmOutcome, where: str) -> Iterator[str]:
             yield f"{where}: {each.name} of {each.value:g} {each.unit}"
         if not _bounded(each.low, each.low or 0, each.high):
             yield f"{where}: the interval of {each.name} is from {each.low} to {each.high}"
-    if arm.trainable_parameters > arm.parameters:
+    if (arm.trainable_parameters or 0) > (arm.parameters or 0):
         yield f"{where}: {arm.trainable_parameters} trainable parameters of {arm.parameters}"

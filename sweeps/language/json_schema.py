@@ -16,7 +16,7 @@ from sweeps.language.condition_parser import FIELD_WORDS, THREADS_KEY, Threads
 from sweeps.language.file_schema import Sweep
 from sweeps.language.grid import OPERATORS
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.kinds import THREAD_FIELDS
+from sweeps.model.kinds import OWN_FIELDS, THREAD_FIELDS
 from sweeps.model.method import AnyMethod, doc_summary
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -57,7 +57,8 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
     definitions["test"] = _test()
     for name in sorted(methods):
         definitions[f"method.{name}"] = _method(name, methods[name], definitions, beside)
-    tested = sorted({*Condition.model_fields, "tokens", "method", "replicate", *params})
+    fields = {*Condition.model_fields} - {*OWN_FIELDS}
+    tested = sorted({*fields, "tokens", "method", "replicate", *params})
     anything: Schema = {key: {} for key in params}
     about = {"method": {"enum": names}, "stack": stack, "replicate": _ref("field.replicate")}
     items = {
@@ -142,7 +143,7 @@ def _condition(definitions: Schema) -> Schema:
     fields["device"] = {"enum": ["auto", *fields["device"]["enum"]], "default": "auto"}
     for name, words in FIELD_WORDS.items():
         fields[name] |= {"anyOf": [{"enum": [*words]}, {"type": "null"}]}
-    for name in THREAD_FIELDS:
+    for name in (*THREAD_FIELDS, *OWN_FIELDS):
         del fields[name]
     threads = _object(Threads, definitions)
     count: list[Schema] = threads["properties"]["count"]["anyOf"]

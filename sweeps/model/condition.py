@@ -4,10 +4,10 @@ may override.
 
 from collections.abc import Mapping
 from functools import cache, cached_property
-from math import sqrt
-from typing import Annotated, Literal
+from math import isfinite, sqrt
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PositiveInt
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, PositiveInt
 
 from sweeps.model.identity import FrozenModel, canonical
 from sweeps.model.kinds import KINDS
@@ -83,6 +83,23 @@ ImageSize = Annotated[
 """Pixels of an image: the side of a square, or height and width."""
 
 
+def _sorted_numbers(values: Any) -> Any:
+    """Names with numbers, from a mapping or pairs, by name; 64.0 is 64."""
+    pairs = sorted(values.items() if isinstance(values, Mapping) else values)
+    for name, number in pairs:
+        if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number):
+            raise ValueError(f"{name} needs a number, not {number!r}")
+    return tuple((name, int(number) if number % 1 == 0 else number) for name, number in pairs)
+
+
+AxisValues = Annotated[
+    tuple[tuple[str, int | float], ...],
+    BeforeValidator(_sorted_numbers),
+    PlainSerializer(dict, return_type=dict[str, int | float]),
+]
+"""Numbers by name, sorted and hashable; a mapping as JSON."""
+
+
 class Condition(FrozenModel):
     """The point of the sweep that all arms of a job share; arms may override the fields named in
     `Overrides`.
@@ -134,10 +151,26 @@ class Condition(FrozenModel):
     inputs: InputValues | None = None
     """How the values of timed images are drawn: `None` (written `normal`) from the normal
     distribution; `zeros` are all 0, which takes less power on a GPU."""
+    values: AxisValues | None = None
+    """Of own models: the numbers of axes with free names, which make the input."""
+    x_axis: tuple[str, ...] | None = None
+    """What the size of the work is called, `tokens` or one of `values`, then the others of them
+    that vary along a curve."""
 
     def threads_on(self, cores: int) -> int:
         """The threads of a process that may use so many cores."""
         return self.threads or max(1, cores - (self.spare_cores or 0))
+
+    @property
+    def fixed_values(self) -> AxisValues | None:
+        """Those of `values` that are the same along a curve."""
+        along = self.x_axis or ()
+        return tuple(pair for pair in self.values or () if pair[0] not in along) or None
+
+    def without_size(self) -> "Condition":
+        """What the points of a curve have in common."""
+        sizes = {"image_size": None, "prompt_tokens": None, "values": self.fixed_values}
+        return self.model_copy(update=sizes)
 
     @property
     def pixels(self) -> ImageSize:

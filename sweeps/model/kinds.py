@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Modality = Literal["vision", "language"]
+Modality = Literal["vision", "language", "own"]
+"""`own` are models and functions from files of the user."""
 Payload = Literal["samples", "predictions", "text_scores", "profiles"]
 
 DATA_FIELDS = ("data", "corruption", "severity")
@@ -18,6 +19,7 @@ THREAD_FIELDS = ("threads", "spare_cores", "wait_policy", "pinning")
 SPEED_FIELDS = ("batch_size", *THREAD_FIELDS, "runtime", "exclusive", "inputs")
 IMAGE_FIELDS = ("image_size", "corruption", "severity", "inputs")
 WORKLOAD_FIELDS = ("prompt_tokens", "new_tokens", "kv_cache", "decoding")
+OWN_FIELDS = ("values", "x_axis")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +68,14 @@ _KINDS = (
         payload="samples",
         metrics=("latency",),
         protocol_version=2,
-        independent_of=(*DATA_FIELDS, *WORKLOAD_FIELDS),
+        independent_of=(*DATA_FIELDS, *WORKLOAD_FIELDS, *OWN_FIELDS),
     ),
     KindSpec(
         name="accuracy",
         modality="vision",
         payload="predictions",
         metrics=("top1",),
-        independent_of=(*SPEED_FIELDS, *WORKLOAD_FIELDS),
+        independent_of=(*SPEED_FIELDS, *WORKLOAD_FIELDS, *OWN_FIELDS),
     ),
     KindSpec(
         name="generation",
@@ -81,7 +83,7 @@ _KINDS = (
         payload="samples",
         metrics=("time_per_char", "tpot", "ttft"),
         protocol_version=2,
-        independent_of=IMAGE_FIELDS,
+        independent_of=(*IMAGE_FIELDS, *OWN_FIELDS),
         required=("prompt_tokens", "new_tokens"),
     ),
     KindSpec(
@@ -89,7 +91,7 @@ _KINDS = (
         modality="language",
         payload="text_scores",
         metrics=("bits_per_byte",),
-        independent_of=(*SPEED_FIELDS, *IMAGE_FIELDS, *WORKLOAD_FIELDS),
+        independent_of=(*SPEED_FIELDS, *IMAGE_FIELDS, *WORKLOAD_FIELDS, *OWN_FIELDS),
     ),
     KindSpec(
         name="profile",
@@ -97,7 +99,7 @@ _KINDS = (
         payload="profiles",
         metrics=("forward_wall",),
         protocol_version=2,
-        independent_of=(*DATA_FIELDS, *WORKLOAD_FIELDS),
+        independent_of=(*DATA_FIELDS, *WORKLOAD_FIELDS, *OWN_FIELDS),
     ),
     KindSpec(
         name="generation_profile",
@@ -105,9 +107,21 @@ _KINDS = (
         payload="profiles",
         metrics=("decode_wall", "prefill_wall"),
         protocol_version=2,
-        independent_of=IMAGE_FIELDS,
+        independent_of=(*IMAGE_FIELDS, *OWN_FIELDS),
         required=("prompt_tokens", "new_tokens"),
         shared_section="profile",
+    ),
+    KindSpec(
+        name="call",
+        modality="own",
+        payload="samples",
+        metrics=("latency",),
+        independent_of=(
+            *("weights", "image_size", "attention", "inputs"),
+            *DATA_FIELDS,
+            *WORKLOAD_FIELDS,
+        ),
+        shared_section="latency",
     ),
 )
 KINDS: Mapping[str, KindSpec] = {kind.name: kind for kind in _KINDS}

@@ -63,7 +63,7 @@ INTERVAL = "99.5 %"
 measured so far."""
 
 
-def _time(name: str, modality: Modality, label: str, work: str, **more: Any) -> MetricSpec:
+def _time(name: str, modality: Modality | None, label: str, work: str, **more: Any) -> MetricSpec:
     """A time that every round samples, whose ratio is a speed-up."""
     return MetricSpec(
         name=name,
@@ -123,7 +123,7 @@ def _shown(
 
 
 _METRICS = (
-    _time("latency", "vision", "latency", "an image", series=False),
+    _time("latency", None, "latency", "an image", series=False),
     _time("ttft", "language", "time to the first token", "the prompt", stage="ttft"),
     _time("tpot", "language", "time per output token", "one output token", stage="tpot"),
     _time("time_per_char", "language", "time per character", "a whole run"),
@@ -300,7 +300,8 @@ def compared(names: Iterable[str], how: Compared) -> tuple[MetricSpec, ...]:
 
 def timed_metrics() -> tuple[str, ...]:
     """The times by which arms are compared, those that a kind shows first before its others."""
-    return tuple(name for kind in KINDS.values() if kind.sampled for name in kind.metrics)
+    names = [name for kind in KINDS.values() if kind.sampled for name in kind.metrics]
+    return tuple(dict.fromkeys(names))
 
 
 SYSTEM_METRICS: Mapping[str, str] = {

@@ -238,19 +238,21 @@ class ArmOutcome(FrozenModel):
 
     arm: int
     """Index into `Job.arms`."""
-    gmacs: float
-    """The network on the tokens it really saw, per image, in 1e9 MACs."""
-    gmacs_overhead: float
+    gmacs: float | None = None
+    """The network on the tokens it really saw, per image, in 1e9 MACs; `None`, as the other counts,
+    where no network is known, as of a function."""
+    gmacs_overhead: float | None = None
     """What the method itself adds, per image, in 1e9 MACs."""
-    parameters: NonNegativeInt
-    trainable_parameters: NonNegativeInt
+    parameters: NonNegativeInt | None = None
+    trainable_parameters: NonNegativeInt | None = None
     batch: DatabaseCount
     """Images per forward, from the tensor that the first block saw."""
-    tokens: DatabaseCount
-    """Patch tokens that enter the first block."""
-    tokens_final: DatabaseCount
+    tokens: DatabaseCount | None = None
+    """The size of the work: patch tokens that enter the first block; of own models what the first
+    name of `Condition.x_axis` counts."""
+    tokens_final: DatabaseCount | None = None
     """All tokens (prefix tokens included) that leave the last block."""
-    trace: tuple[BlockTokens, ...]
+    trace: tuple[BlockTokens, ...] = ()
     threads: DatabaseCount
     """CPU threads really used."""
     warmup_s: float | None = None
@@ -266,6 +268,11 @@ class ArmOutcome(FrozenModel):
     implementation: str | None = None
     """Which implementation ran, where a method has several that give equal results; `None` where
     there is one."""
+
+    @property
+    def gmacs_total(self) -> float:
+        """With what the method adds; 0 where neither is known."""
+        return (self.gmacs or 0.0) + (self.gmacs_overhead or 0.0)
 
 
 class Failure(FrozenModel):
@@ -370,13 +377,14 @@ class Outcome(FrozenModel):
 
 
 def do_same_work(job: Job, arms: Iterable[ArmOutcome], pair: Pair) -> bool:
-    """Whether the arms of a pair have equal counts under equal conditions: replicates, controls,
-    methods without effect.
+    """Whether the arms of a pair have equal counts, where these are known, under equal conditions:
+    replicates, controls, methods without effect.
     """
     counts = {one.arm: tuple(getattr(one, name) for name in SAME_COUNTS) for one in arms}
     conditions = [job.arms[arm].condition(job.condition) for arm in pair]
     return (
         set(pair) <= counts.keys()
+        and None not in counts[pair.arm]
         and counts[pair.baseline] == counts[pair.arm]
         and conditions[0] == conditions[1]
     )

@@ -420,11 +420,11 @@ def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
     )
 
 
-def size_class(parameters: int) -> str:
-    """The class of models with about as many parameters: what differs between processes is
-    estimated for each.
+def size_class(parameters: int | None) -> str:
+    """The class of models with about as many parameters, the smallest where they are not known:
+    what differs between processes is estimated for each.
     """
-    return _DECADES.get(max(7, len(str(parameters - 1))), "above 1 B")
+    return _DECADES.get(max(7, len(str((parameters or 1) - 1))), "above 1 B")
 
 
 def _certain(contrast: Sequence[Contrast]) -> list[Contrast]:

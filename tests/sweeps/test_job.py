@@ -139,6 +139,8 @@ def test_every_condition_field_is_part_of_the_question() -> None:
         wait_policy="active",
         pinning="cores",
         inputs="zeros",
+        values={"n": 64},
+        x_axis=("n",),
     )
     for kind in KINDS:
         depends = condition_fields(kind)

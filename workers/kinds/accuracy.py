@@ -362,7 +362,7 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
                     metric_value(key, value, n=similarity.images) for key, value in rows.items()
                 ]
         baseline = outcomes[pair.baseline]
-        cost = (outcome.gmacs + outcome.gmacs_overhead) / (baseline.gmacs + baseline.gmacs_overhead)
+        cost = outcome.gmacs_total / baseline.gmacs_total
         return [*metrics, metric_value("relative_cost", cost)]
 
 

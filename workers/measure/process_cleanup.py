@@ -64,7 +64,7 @@ class ProcessCleanup:
         end(running_descendants().keys() - self._children.keys())
         notes = [f"when the job had ended: {change.text}" for change in changes]
         readings: dict[str, float] = {}
-        if growth := self._growth(max((arm.parameters for arm in outcome.arms), default=0)):
+        if growth := self._growth(max((arm.parameters or 0 for arm in outcome.arms), default=0)):
             readings["memory_growth_mib"] = growth / MIB
             notes.append(
                 f"the job left {growth / MIB:.0f} MiB of memory behind; its process runs no"
