@@ -140,12 +140,22 @@ def reanalyse_stored(
         str | None, typer.Argument(metavar="[NAME]", help="One sweep; default: everything.")
     ] = None,
     db: Database = None,
+    *,
+    processes: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="That compute at the same time. Default: all cores."),
+    ] = None,
 ) -> None:
-    """Derive again what follows from the raw samples."""
-    from store.write.record import reanalyse
+    """Derive again what follows from the raw samples. After an interruption the next call goes on
+    with what is left.
+    """
+    from orchestrator.loop.progress import Display
+    from store.write.reanalysis import reanalyse
     from store.write.submission import label_stored_arms
     from workers.methods.arm_labels import params_label
 
     engine = connect(db)
-    typer.echo(f"{reanalyse(engine, name)} comparisons analysed again")
+    with Display(text_table.output()) as display:
+        derived = reanalyse(engine, name, processes=processes, show=display.advance)
+    typer.echo(f"{derived} comparisons analysed again")
     label_stored_arms(engine, params_label)

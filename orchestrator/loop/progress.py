@@ -228,6 +228,12 @@ class Display:
             more = f"; and {count(len(changed) - 1, 'more curve')}" if len(changed) > 1 else ""
             self._print(Text(f"  so far: {changed[0]}{more}", style="dim"))
 
+    def advance(self, doing: str, done: int, total: int) -> None:
+        """Show how many comparisons are done of work that is no job."""
+        self._bar.update(self._task, description=doing, completed=done, total=total)
+        if not self._console.is_terminal and time.monotonic() - self._printed >= SILENT_S:
+            self._print(Text(f"[{done}/{total}] {doing}", style="dim"))
+
     def elsewhere(self, jobs: Sequence[Job]) -> None:
         """Jobs that other runs measure at present, which this one does not."""
         self._elsewhere = len(jobs)

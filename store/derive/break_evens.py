@@ -21,6 +21,7 @@ from store.derive.savings_curves import (
     missing_work,
     points_by_line,
 )
+from store.derive.spread import Spread, compute_here
 from store.rows.row_mapping import finite, insert_into
 from store.rows.transactions import batches
 from store.schema.tables import (
@@ -42,6 +43,10 @@ from sweeps.text.curves import AMOUNT_WORDS, describe_curve, points_left_out
 
 SIZE_AXES = ("tokens", "gmacs", "image_size")
 """Axes along which the image size or the prompt's length varies, on a scale without zero."""
+
+
+_Derived = tuple[str, dict[str, Any]]
+"""A table, and a row of it less the environment."""
 
 
 def curve_of(
@@ -155,6 +160,8 @@ def cost_model_row(rows: Sequence[Row[Any]]) -> Iterator[dict[str, Any]]:
 
 BATCH = 1000
 """Comparisons that one statement may name; databases allow some ten thousand."""
+CURVE_ORDER = (COMPARISON.c.panel_id, COMPARISON.c.curve_id)
+"""What comparisons are ordered by, so that the points of a curve come together."""
 _LINKED = COMPARISON.join(SWEEP_COMPARISON)
 _HERE = EFFECT.c.environment == bindparam("environment")
 _CURVES = select(COMPARISON.c.curve_id).where(
@@ -246,7 +253,11 @@ other."""
 
 
 def derive_break_evens(
-    connection: Connection, comparisons: Sequence[str], environment: str
+    connection: Connection,
+    comparisons: Sequence[str],
+    environment: str,
+    *,
+    spread: Spread = compute_here,
 ) -> None:
     """Derive the break-evens of the curves that `comparisons` lie on, in every sweep that has
     points on them.
@@ -255,52 +266,64 @@ def derive_break_evens(
     that it lacks.
     """
     of = {"comparisons": list(comparisons), "environment": environment}
-    rows, costs = [], []
     missing = {
         (row.sweep, row.curve_id, row.host): row.missing for row in connection.execute(MISSING, of)
     }
-    found: list[Row[Any]] = list(connection.execute(POINTS, of))
     levels = {
         row.id: level
         for row in connection.execute(LEVELS)
         if (level := json.loads(row.settings).get("point_alpha"))
     }
-    for (sweep, curve_id, metric, host), group in groupby(
-        found, key=lambda row: (row.sweep, row.curve_id, row.metric, row.host)
-    ):
-        points = list(group)
-        same = {
-            "sweep": sweep,
-            "curve_id": curve_id,
-            "environment": environment,
-            "host": host,
-            "metric": metric,
-        }
-        same |= {"threads": points[-1].threads}
-        lacks = {
-            "points_missing": missing.get((sweep, curve_id, host), 0),
-            "varied_parameter": None,
-        }
-        rows += [
-            {**row, **same, **lacks}
-            for axis in SIZE_AXES
-            for row in break_even_rows(points, axis, levels.get(sweep))
-        ]
-        costs += [{**row, **same} for row in cost_model_row(points)]
-    connection.execute(_FORGET, of)
-    connection.execute(_FORGET_COSTS, of)
+    found: list[Row[Any]] = list(connection.execute(POINTS, of))
+    grouped = groupby(found, key=lambda row: (row.sweep, row.curve_id, row.metric, row.host))
+    of_sizes = [
+        (list(points), missing.get((sweep, curve_id, host), 0), levels.get(sweep))
+        for (sweep, curve_id, _, host), points in grouped
+    ]
     along = points_by_line(connection.execute(ALONG_FIELDS, of).all(), set(comparisons))
-    of_lines = sorted({line.curve_id(metric) for line, metric, _ in along})
-    connection.execute(_FORGET_LINES, {"curves": of_lines, "environment": environment})
     line_curves = list(curves(along))
     work = missing_work(connection.execute(REQUESTED, of)) if line_curves else {}
-    for curve in line_curves:
-        missed = work.get((curve.line, curve.points[0].host), 0)
-        rows += _line_rows(curve, environment, missed, levels.get(curve.line.sweep))
-    if rows:
-        connection.execute(insert_into(BREAK_EVEN), rows)
-    if costs:
-        connection.execute(insert_into(COST_MODEL), costs)
+    of_lines = [
+        (
+            curve,
+            work.get((curve.line, curve.points[0].host), 0),
+            levels.get(curve.line.sweep),
+        )
+        for curve in line_curves
+    ]
+    derived = [
+        *spread(_compute_size_curves, connection, of_sizes),
+        *spread(_compute_line_curves, connection, of_lines),
+    ]
+    connection.execute(_FORGET, of)
+    connection.execute(_FORGET_COSTS, of)
+    lines = sorted({line.curve_id(metric) for line, metric, _ in along})
+    connection.execute(_FORGET_LINES, {"curves": lines, "environment": environment})
+    for table in (BREAK_EVEN, COST_MODEL):
+        rows = [{**row, "environment": environment} for kept, row in derived if kept == table.name]
+        if rows:
+            connection.execute(insert_into(table), rows)
+
+
+def _compute_size_curves(
+    _connection: Connection, tasks: Sequence[tuple[list[Row[Any]], int, float | None]]
+) -> list[_Derived]:
+    """The rows of curves along sizes, from the rows of `POINTS` of each, the number of points that
+    it lacks, and the level of its points.
+    """
+    derived = []
+    for points, missing, level in tasks:
+        last = points[-1]
+        same = {name: getattr(last, name) for name in ("sweep", "curve_id", "host", "metric")}
+        same |= {"threads": last.threads}
+        lacks = {"points_missing": missing, "varied_parameter": None}
+        derived += [
+            (BREAK_EVEN.name, {**row, **same, **lacks})
+            for axis in SIZE_AXES
+            for row in break_even_rows(points, axis, level)
+        ]
+        derived += [(COST_MODEL.name, {**row, **same}) for row in cost_model_row(points)]
+    return derived
 
 
 def derive_sweep(connection: Connection, sweep: int) -> None:
@@ -314,20 +337,30 @@ def derive_sweep(connection: Connection, sweep: int) -> None:
             derive_break_evens(connection, batch, environment)
 
 
-def _line_rows(
-    curve: LineCurve, environment: str, missing: int, alpha: float | None
-) -> Iterator[dict[str, Any]]:
-    line, last = curve.line, curve.points[-1]
-    same = {
-        "sweep": last.sweep,
-        "curve_id": line.curve_id(last.metric),
-        "environment": environment,
-        "host": last.host,
-    }
-    same |= {"metric": last.metric, "threads": last.ran_threads, "points_missing": missing}
-    varied = None if line.is_field else line.varied_parameter
-    for row in break_even_rows(curve.points, curve.axis, alpha, curve.places, varied):
-        yield {**row, **same, "varied_parameter": varied}
+def _compute_line_curves(
+    _connection: Connection, tasks: Sequence[tuple[LineCurve, int, float | None]]
+) -> list[_Derived]:
+    """The rows of curves at a fixed size, each with the number of points that it lacks and the
+    level of its points.
+    """
+    derived = []
+    for curve, missing, level in tasks:
+        line, last = curve.line, curve.points[-1]
+        varied = None if line.is_field else line.varied_parameter
+        same = {
+            "sweep": last.sweep,
+            "curve_id": line.curve_id(last.metric),
+            "host": last.host,
+            "metric": last.metric,
+            "threads": last.ran_threads,
+            "points_missing": missing,
+            "varied_parameter": varied,
+        }
+        derived += [
+            (BREAK_EVEN.name, {**row, **same})
+            for row in break_even_rows(curve.points, curve.axis, level, curve.places, varied)
+        ]
+    return derived
 
 
 def break_even_rows(

@@ -4,6 +4,7 @@ raw data.
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import exp, inf, log, sqrt
 from statistics import mean, stdev
 from typing import Any
@@ -25,6 +26,7 @@ from sqlalchemy import (
 
 from store.derive.payloads import STORES, payload_of
 from store.derive.sample_store import PayloadStore, StoredPair, quarantined
+from store.derive.spread import Spread, compute_here
 from store.rows.row_mapping import ARM_CONDITION, insert_into, timestamp
 from store.schema.tables import (
     ARM_RESULT,
@@ -221,6 +223,8 @@ def derive_effects(
     environment: str,
     known: Mapping[int, Any] | None = None,
     kinds: Collection[str] = tuple(KINDS),
+    *,
+    spread: Spread = compute_here,
 ) -> None:
     """Derive the effects of `comparisons` in `environment`, one set for each host where a metric
     depends on the machine.
@@ -228,24 +232,17 @@ def derive_effects(
     `known` holds by attempt raw data that need not be read again; `kinds` are those of the
     comparisons, where the caller knows them.
     """
-    data = dict(known or {})
-    rows = []
+    groups: dict[tuple[str, str, str], list[StoredPair]] = {}
     for kind in (KINDS[name] for name in kinds):
-        payload = payload_of(kind.name)
-
-        def load(attempt: int, payload: PayloadStore[Any] = payload) -> Any:
-            if attempt not in data:
-                data[attempt] = payload.load(connection, attempt)
-            return data[attempt]
-
-        groups: dict[tuple[str, str], list[Row[Any]]] = {}
         for pair in stored_pairs(connection, comparisons, environment, kind.name):
-            groups.setdefault((pair.comparison_id, pair.host if kind.timed else ""), []).append(
-                pair
-            )
-        for (comparison_id, host), pairs in groups.items():
-            same = {"comparison_id": comparison_id, "environment": environment, "host": host}
-            rows += [{**row, **same} for row in _effects(payload, pairs, load)]
+            key = (kind.name, pair.comparison_id, pair.host if kind.timed else "")
+            groups.setdefault(key, []).append(pair)
+    # those of one attempt together, whose raw data are then read once
+    tasks = sorted(groups.items(), key=lambda task: (task[1][0].attempt, task[0]))
+    rows = [
+        {**row, "environment": environment}
+        for row in spread(partial(_compute_effects, known or {}), connection, tasks)
+    ]
     if rows:
         connection.execute(
             _FORGET,
@@ -255,6 +252,26 @@ def derive_effects(
             },
         )
         connection.execute(insert_into(EFFECT), rows)
+
+
+def _compute_effects(
+    known: Mapping[int, Any],
+    connection: Connection,
+    tasks: Sequence[tuple[tuple[str, str, str], Sequence[StoredPair]]],
+) -> list[dict[str, Any]]:
+    """The rows of comparisons, by kind, identity and host, less their environment."""
+    data, rows = dict(known), []
+    for (kind, comparison_id, host), pairs in tasks:
+        payload = payload_of(kind)
+
+        def load(attempt: int, payload: PayloadStore[Any] = payload) -> Any:
+            if attempt not in data:
+                data[attempt] = payload.load(connection, attempt)
+            return data[attempt]
+
+        same = {"comparison_id": comparison_id, "host": host}
+        rows += [{**row, **same} for row in _effects(payload, pairs, load)]
+    return rows
 
 
 def _effects(

@@ -9,7 +9,7 @@ from sqlmodel import Field, SQLModel
 
 from store.schema.measured import ReportedColumns
 from store.schema.planned import SOURCES, finite_number, finite_numbers, one_of
-from store.schema.tables import COSTS
+from store.schema.tables import COSTS, STAGES
 from sweeps.model.metrics import Compared
 from sweeps.stats.curve import Claim
 
@@ -243,6 +243,25 @@ class CostModelRow(SQLModel, table=True):
     predicted_x_low: float | None = None
     predicted_x_high: float | None = None
     analysis_version: int
+
+
+class PendingDerivationRow(SQLModel, table=True):
+    """What is still to be derived of what is measured: the curves of recorded outcomes, and what an
+    interrupted `breakeven reanalyse` has left.
+    """
+
+    __tablename__ = "pending_derivation"
+    __table_args__: Any = (one_of("stage", STAGES),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    analysis: str = Field(index=True)
+    """Of `reanalyse`: the sweep, versions and newest calibration, as JSON; empty: what was
+    recorded."""
+    stage: str
+    """`effects`, or the `curves` that these lie on."""
+    environment: str = Field(foreign_key="environment.environment_id")
+    comparisons: str
+    """JSON list."""
 
 
 class PanelProgressRow(SQLModel, table=True):

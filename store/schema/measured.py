@@ -96,7 +96,7 @@ class AttemptRow(SQLModel, table=True):
 
 class SampleRow(SQLModel, table=True):
     """Raw timings of an attempt: zlib-compressed little-endian arrays of shape [rounds,
-    columns].
+    columns], or the file that `breakeven archive` moved them to.
     """
 
     __tablename__ = "sample"
@@ -109,15 +109,18 @@ class SampleRow(SQLModel, table=True):
     inner: str
     """JSON list: forwards that make up one sample, per column."""
     stopped: str
-    seconds: bytes = Field(sa_type=LargeBinary)
-    """float64, wall seconds per forward."""
+    seconds: bytes | None = Field(sa_type=LargeBinary)
+    """float64, wall seconds per forward; NULL, as the next three, where `archive` holds them."""
     event_seconds: bytes | None = Field(sa_type=LargeBinary)
     """float64, device seconds per forward; NULL where not measured apart."""
-    run_order: bytes = Field(sa_type=LargeBinary)
+    run_order: bytes | None = Field(sa_type=LargeBinary)
     """int32: for each round the columns in the order they ran."""
     bursts: bytes | None = Field(default=None, sa_type=LargeBinary)
     """float64, seconds per forward of several in one go, each arm once in the order of its first
     column; NULL where none."""
+    archive: str | None = Field(default=None, index=True)
+    """Parquet file with its arrays, by its path from the root or the folder of the store;
+    NULL: they are here."""
 
 
 class SampleSeriesRow(SQLModel, table=True):
@@ -129,7 +132,8 @@ class SampleSeriesRow(SQLModel, table=True):
 
     attempt: int = Field(primary_key=True, foreign_key="attempt.id")
     metric: str = Field(primary_key=True)
-    seconds: bytes = Field(sa_type=LargeBinary)
+    seconds: bytes | None = Field(sa_type=LargeBinary)
+    """NULL where the file of `sample` holds them."""
 
 
 class ItemColumns(SQLModel):

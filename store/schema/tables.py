@@ -85,6 +85,8 @@ SUBMISSION_STATES = (
     *("answered", "unanswered", "refused", "cancelled"),
 )
 """Of a submitted sweep. `unanswered`: it ended with something left; `refused`: it was wrong."""
+STAGES = ("effects", "curves")
+"""Of what is pending, in the order in which it is derived."""
 COSTS = ("alpha_baseline", "beta_baseline", "alpha", "beta")
 """Columns of launch and work, in the order of `sweeps.stats.cost_model.LaunchWork`."""
 ARM_COLUMNS, REPORTED = (
@@ -100,6 +102,7 @@ SAMPLE, SAMPLE_SERIES = map(_table, ("SampleRow", "SampleSeriesRow"))
 PREDICTIONS, TEXT_SCORES = map(_table, ("ImagePredictionsRow", "TextScoresRow"))
 EFFECT, BREAK_EVEN, COST_MODEL = map(_table, ("EffectRow", "BreakEvenRow", "CostModelRow"))
 PANEL_PROGRESS, PANEL, ARM_LABEL = map(_table, ("PanelProgressRow", "PanelRow", "ArmLabelRow"))
+PENDING = _table("PendingDerivationRow")
 PROFILE, PROFILE_TIME = map(_table, ("ProfileRow", "ProfileTimeRow"))
 KERNEL, PEAK, REFERENCE = map(_table, ("KernelRow", "PeakRow", "ReferenceRow"))
 

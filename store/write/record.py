@@ -5,15 +5,14 @@ transaction.
 import hashlib
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Any, Literal
 
 from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, Integer, bindparam, exists, func, select, update
 
-from store.derive.break_evens import BATCH, derive_break_evens
+from store.derive.break_evens import BATCH, CURVE_ORDER, derive_break_evens
 from store.derive.effects import derive_effects
-from store.derive.panels import derive_all_panels, derive_panels
+from store.derive.panels import derive_panels
 from store.derive.payloads import STORES, pair_statuses, payload_of
 from store.errors import StoreError
 from store.rows.profiles import record_peaks
@@ -26,7 +25,7 @@ from store.rows.row_mapping import (
     insert_new,
     insert_row,
 )
-from store.rows.transactions import batches, reading, writing
+from store.rows.transactions import batches, writing
 from store.schema.tables import (
     ARM_RESULT,
     ATTEMPT,
@@ -37,8 +36,7 @@ from store.schema.tables import (
     METRIC,
     PAIR,
 )
-from store.views.public import TABLES
-from store.write.calibrations import newest_calibration, recalibrate
+from store.write.calibrations import newest_calibration
 from sweeps.model.identity import canonical
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
@@ -69,8 +67,6 @@ HOLDER = select(JOB.c.state, JOB.c.owner).where(JOB.c.id == bindparam("row"))
 STORED = select(COMPARISON.c.comparison_id).where(
     COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True))
 )
-_TOGETHER = (COMPARISON.c.panel_id, COMPARISON.c.curve_id)
-"""What comparisons are ordered by, so that the points of a curve come together."""
 IMPORTED_BEFORE = select(func.count()).where(
     ATTEMPT.c.job_id == bindparam("job_id"), ATTEMPT.c.job.is_(None)
 )
@@ -142,59 +138,9 @@ def record_imported(
     return new
 
 
-def reanalyse(engine: Engine, sweep: str | None = None) -> int:
-    """Rebuild all derived rows (or those of the sweep of that name) from raw data, with the newest
-    calibrations.
-
-    Returns the number of comparisons concerned.
-    """
-    with reading(engine) as connection:
-        batches = list(comparisons_by_environment(connection, sweep))
-    # no curve may mix points of two analyses
-    for derive in (
-        recalibrate,
-        derive_effects,
-        derive_break_evens,
-    ):
-        for environment, comparisons in batches:
-            with writing(engine) as connection:
-                derive(connection, comparisons, environment)
-    with writing(engine) as connection:
-        derive_all_panels(connection)
-    return sum(len(comparisons) for _, comparisons in batches)
-
-
-def comparisons_by_environment(
-    connection: Connection, sweep: str | None = None
-) -> Iterator[tuple[str, list[str]]]:
-    """The comparisons (of the sweep of that name) that were measured or failed in each environment,
-    in batches.
-
-    Those of one curve are together where possible, because a curve is derived for each batch
-    that has one of its points.
-    """
-    source = PAIR.join(ATTEMPT).join(COMPARISON)
-    pairs = (
-        select(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id)
-        .select_from(source)
-        .distinct()
-    )
-    if sweep is not None:
-        link = TABLES["sweep_comparison"]
-        pairs = pairs.where(
-            PAIR.c.comparison_id.in_(select(link.c.comparison_id).where(link.c.sweep == sweep))
-        )
-    found = connection.execute(
-        pairs.order_by(ATTEMPT.c.environment, *_TOGETHER, PAIR.c.comparison_id)
-    ).all()
-    for environment, rows in groupby(found, key=lambda row: str(row.environment)):
-        for batch in batches([row.comparison_id for row in rows], BATCH):
-            yield environment, batch
-
-
 def _by_curve(connection: Connection, comparisons: Collection[str]) -> Iterator[list[str]]:
     """The comparisons in batches, those of one curve together where possible."""
-    known = select(*_TOGETHER, COMPARISON.c.comparison_id)
+    known = select(*CURVE_ORDER, COMPARISON.c.comparison_id)
     found: list[tuple[str, ...]] = []
     for batch in batches(sorted(comparisons), BATCH):
         found += map(tuple, connection.execute(known.where(COMPARISON.c.comparison_id.in_(batch))))

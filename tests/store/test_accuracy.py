@@ -13,7 +13,7 @@ from store.read import queries
 from store.read.answers import answers
 from store.rows.transactions import writing
 from store.write import queue
-from store.write.record import reanalyse
+from store.write.reanalysis import reanalyse
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import Failure, Outcome

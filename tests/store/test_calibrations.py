@@ -9,7 +9,8 @@ import pytest
 from sqlalchemy import Engine
 
 from store.write.calibrations import freeze_calibrations
-from store.write.record import reanalyse, record_imported
+from store.write.reanalysis import reanalyse
+from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 from sweeps.model.outcome import SAME_COUNTS

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import Engine
 
-from store.write.record import reanalyse
+from store.write.reanalysis import reanalyse
 from store.write.submission import NewSweep, submit_sweep
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import a_job, an_outcome, keep

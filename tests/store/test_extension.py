@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 
 from store.open.engine import connect
-from store.write.record import reanalyse
+from store.write.reanalysis import reanalyse
 from sweeps.model.kinds import KINDS, KindSpec
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import MetricValue, Outcome

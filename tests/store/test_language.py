@@ -12,7 +12,7 @@ from store.derive.payloads import TextScoreStore
 from store.errors import StoreError
 from store.read.answers import answers
 from store.write import queue
-from store.write.record import reanalyse
+from store.write.reanalysis import reanalyse
 from store.write.submission import NewSweep, stricter, submit_sweep
 from sweeps.geometry.llm_geometry import languages
 from sweeps.model.job import DENSE, Pair, Protocol

@@ -7,7 +7,8 @@ from sqlalchemy import Engine, text
 
 from store.read.queries import COUNTED as COUNTED_COLUMNS
 from store.read.queries import sweep_summaries
-from store.write.record import reanalyse, record_imported
+from store.write.reanalysis import reanalyse
+from store.write.record import record_imported
 from store.write.submission import label_stored_arms, store_arm_labels
 from sweeps.model.outcome import Failure
 from sweeps.stats.pooling import realised_share

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.write.record import reanalyse, record_imported
+from store.write.reanalysis import reanalyse
+from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.outcome import Outcome
 from tests.fixtures.sql_rows import rows

@@ -36,7 +36,8 @@ from store.rows.transactions import writing
 from store.schema.tables import model_metadata
 from store.views import public
 from store.write import queue
-from store.write.record import reanalyse, record, record_imported
+from store.write.reanalysis import reanalyse
+from store.write.record import record, record_imported
 from store.write.references import import_references
 from store.write.submission import NewSweep, newest_attempt, submit_sweep
 from sweeps.importers.reference_files import load_reference, shipped_references
@@ -195,7 +196,7 @@ def test_what_a_language_model_was_measured_at_is_shown_alike(
     there, here = (run_query(place, joined).rows for place in places)
     assert there == here != []
     before = {view: shown(engines[0], view) for view in public.VIEWS}
-    assert [reanalyse(engine) for engine in engines] == [3, 3]
+    assert [reanalyse(engine, processes=2) for engine in engines] == [3, 3]
     assert {view: shown(engines[0], view) for view in public.VIEWS} == before
     ids = dict.fromkeys(outcomes[0].job.comparison_ids(), Protocol(pairs_min=6, pairs_max=6))
     here_ids = [outcomes[0].environment.environment_id]

@@ -10,7 +10,7 @@ from store.errors import StoreError
 from store.read.queries import sweep_summaries
 from store.rows.profiles import best_peaks, keep_peaks, load_profiles, record_profiles
 from store.rows.transactions import writing
-from store.write.record import reanalyse
+from store.write.reanalysis import reanalyse
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.outcome import Failure
 from sweeps.model.profile import Activities, ArmProfile, Peaks

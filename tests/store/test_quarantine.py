@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from store.read.answers import answers, doubted
 from store.read.queries import execution_rows
 from store.read.user_sql import run_query
-from store.write.record import reanalyse
+from store.write.reanalysis import reanalyse
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Protocol
 from sweeps.model.outcome import MetricValue

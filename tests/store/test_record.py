@@ -16,7 +16,8 @@ from store.rows import owners
 from store.rows.sample_codec import unpack_samples
 from store.rows.transactions import writing
 from store.write import queue
-from store.write.record import reanalyse, record
+from store.write.reanalysis import reanalyse
+from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.condition import Rectangle
 from sweeps.model.metrics import SPEED_FLOOR
@@ -269,7 +270,7 @@ def test_reanalyse_rebuilds_every_derived_row(
     one.
     """
     monkeypatch.setattr(break_evens, "BATCH", 2)
-    monkeypatch.setattr("store.write.record.BATCH", 2)
+    monkeypatch.setattr("store.write.reanalysis.BATCH", 2)
     jobs = [a_job(size) for size in (32, 64, 96, 128)]
     submit_sweep(engine, NewSweep("sweep", "text", "?"), jobs, [])
     for job, truth in zip(jobs, (0.7, 0.8, 1.5, 1.6), strict=True):

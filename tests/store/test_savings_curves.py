@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine
 
 from store.derive.savings_curves import GMACS_SAVED, SETTING, curves, flat, points_by_line
-from store.write.record import reanalyse
+from store.write.reanalysis import reanalyse
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 from sweeps.model.outcome import Outcome

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.write.record import reanalyse
+from store.write.reanalysis import reanalyse
 from sweeps.model.job import Protocol
 from sweeps.model.outcome import SAME_COUNTS
 from sweeps.stats.visits import Visit, pool_visits

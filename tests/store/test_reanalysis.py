@@ -1,0 +1,158 @@
+"""`reanalyse`: several processes derive the rows that one does, and a call that was killed is gone on
+with.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, insert, text
+
+from store.rows.transactions import writing
+from store.schema.tables import CALIBRATION
+from store.write.reanalysis import comparisons_by_environment, reanalyse
+from store.write.record import record_imported
+from sweeps.model.outcome import Failure
+from tests.fixtures.sql_rows import rows
+from tests.store.conftest import CPU, a_job, an_evaluation, an_outcome, in_visits, keep, submit
+
+DERIVED = ("effect_row", "break_even_row", "cost_model_row", "panel_row", "panel_progress")
+BATCH = 4
+MARK = "BREAKEVEN_TEST_OF_REANALYSIS"
+KILLED = f"""
+import os, signal, sys
+from store.open.engine import connect
+from store.write import reanalysis
+reanalysis.BATCH = {BATCH}
+steps = iter(range(int(sys.argv[2])))
+def show(*_):
+    if next(steps, None) is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+if __name__ == "__main__":
+    reanalysis.reanalyse(connect(sys.argv[1]), processes=int(sys.argv[3]), show=show)
+"""
+"""A program that is killed after so many steps."""
+
+
+def derived(engine: Engine) -> dict[str, Any]:
+    """All derived rows, in the order in which they were inserted."""
+    return {table: rows(engine, f"SELECT * FROM {table}") for table in DERIVED}
+
+
+@pytest.fixture
+def filled(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """Curves of two batches in two environments with one failure, and an accuracy, whose derived
+    rows were spoilt.
+    """
+    monkeypatch.setattr("store.write.reanalysis.BATCH", BATCH)
+    jobs = [a_job(size, (0.5, 0.7), batch_size=batch) for size in (32, 64, 96) for batch in (1, 4)]
+    accuracy = a_job(32, kind="accuracy")
+    submit(engine, [*jobs, accuracy])
+    lost = an_outcome(
+        jobs[0], speedups=(1.5, 0.6), failures=[Failure(arm=1, reason="error", message="so")]
+    )
+    elsewhere = CPU.model_copy(update={"device_name": "Another CPU"})
+    visits = [
+        visit
+        for number, job in enumerate(jobs)
+        for visit in in_visits(job, 2, speedups=(1.5, 0.6 + number / 5), seed=number)
+    ]
+    more = [an_outcome(job, speedups=(1.2, 0.9), environment=elsewhere) for job in jobs[:3]]
+    record_imported(engine, [*visits, *more, lost, an_evaluation(accuracy)])
+    return engine
+
+
+def spoil(engine: Engine) -> None:
+    with writing(engine) as connection:
+        connection.execute(text("DELETE FROM break_even_row"))
+        connection.execute(text("UPDATE effect_row SET effect = 7 WHERE compared = 'ratio'"))
+
+
+def steps(engine: Engine) -> list[int]:
+    """Comparisons of each step of a stage."""
+    with engine.connect() as connection:
+        return [len(batch) for _, batch in comparisons_by_environment(connection)]
+
+
+def killed(path: Path, after: int, processes: int = 1) -> None:
+    command = [sys.executable, "-c", KILLED, str(path), str(after), str(processes)]
+    ended = subprocess.run(command, env={**os.environ, MARK: str(path)}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+
+
+def alive(path: Path) -> list[str]:
+    """Processes that a killed program left."""
+    mark, found = f"{MARK}={path}".encode(), []
+    for each in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            found += [each.parent.name] if mark in each.read_bytes() else []
+        except OSError:
+            continue  # it has ended, or is another user's
+    return found
+
+
+def test_several_processes_derive_the_rows_that_one_does(filled: Engine) -> None:
+    assert reanalyse(filled, processes=1) == 19
+    before = derived(filled)
+    assert {table for table, found in before.items() if not found} == set()
+    spoil(filled)
+    assert reanalyse(filled, processes=2) == 19
+    assert derived(filled) == before
+
+
+@pytest.mark.parametrize("after", [1, 4, 8])
+def test_a_killed_call_is_gone_on_with(filled: Engine, path: Path, after: int) -> None:
+    """Nothing that it derived is derived again, and the rows are those of one call."""
+    reanalyse(filled, processes=1)
+    before, parts = derived(filled), steps(filled)
+    assert len(parts) == 6
+    spoil(filled)
+    killed(path, after)
+    shown: list[tuple[str, int, int]] = []
+    curves = reanalyse(filled, processes=1, show=lambda *step: shown.append(step))
+    assert len(shown) == 2 * len(parts) - after
+    assert curves == sum(parts[max(0, after - len(parts)) :])
+    assert derived(filled) == before
+    assert not rows(filled, "SELECT * FROM pending_derivation")
+    assert reanalyse(filled, processes=1) == sum(parts)  # a new analysis of everything
+
+
+def test_what_changed_since_is_derived_anew(filled: Engine, path: Path) -> None:
+    """A newer calibration; another sweep's analysis does not go on with it."""
+    killed(path, 3)
+    left = rows(filled, "SELECT count(*) AS n FROM pending_derivation")
+    assert reanalyse(filled, "no such sweep") == 0
+    assert rows(filled, "SELECT count(*) AS n FROM pending_derivation") == left
+    term = dict.fromkeys(("process_sd", "tau", "tau_low", "tau_high"), 0.01)
+    of = dict.fromkeys(("freedom", "processes", "contrasts"), 5) | {"calibration_id": "newer"}
+    where = {"environment": CPU.environment_id, "size_class": "10M", "created_at": 1.79e9}
+    with writing(filled) as connection:
+        connection.execute(insert(CALIBRATION), {**term, **of, **where})
+    assert reanalyse(filled, processes=1) == sum(steps(filled))
+    assert not rows(filled, "SELECT * FROM pending_derivation")
+
+
+def test_a_pool_ends_with_its_parent(filled: Engine, path: Path) -> None:
+    killed(path, 2, processes=2)
+    until = time.monotonic() + 30
+    while (left := alive(path)) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert not left
+
+
+def test_outcomes_of_an_interrupted_analysis_are_recorded(filled: Engine, path: Path) -> None:
+    """What is measured between a kill and the next call is part of what that derives."""
+    killed(path, 3)
+    job = a_job(32, (0.5, 0.7))
+    keep(filled, an_outcome(job, speedups=(1.5, 0.6), seed=7, ended_at=1.79e9 + 100))
+    reanalyse(filled, processes=1)
+    resumed = derived(filled)
+    reanalyse(filled, processes=1)
+    assert {table: sorted(map(str, found)) for table, found in derived(filled).items()} == {
+        table: sorted(map(str, found)) for table, found in resumed.items()
+    }
