@@ -28,6 +28,7 @@ from workers.measure.interleaved import (
     WARMUP_S,
     ArmError,
     calibrate,
+    frozen_heap,
     no_garbage_collection,
     time_rounds,
     warm_up,
@@ -226,19 +227,20 @@ def measure(
         threads=threads,
         own_s=own_s,
     )
-    run.prepare_first(visits)
-    looks = {-(-run.planned * look // (LOOKS + 1)) for look in range(1, LOOKS + 1)}
-    while True:
-        run.visit()
-        done = len(run.records)
-        progress(max(done / run.planned, min(1.0, run.elapsed_s() / time_s)))
-        last = done >= run.planned or (run.elapsed_s() > time_s and done >= MIN_ROUNDS)
-        if not last and done not in looks:
-            continue
-        result = run.result(margin, control, ALPHA if last else LOOK_ALPHA)
-        if last or all(arm.verdict != "undecided" for arm in result.arms.values()):
-            progress(1.0)
-            return result
+    with frozen_heap():
+        run.prepare_first(visits)
+        looks = {-(-run.planned * look // (LOOKS + 1)) for look in range(1, LOOKS + 1)}
+        while True:
+            run.visit()
+            done = len(run.records)
+            progress(max(done / run.planned, min(1.0, run.elapsed_s() / time_s)))
+            last = done >= run.planned or (run.elapsed_s() > time_s and done >= MIN_ROUNDS)
+            if not last and done not in looks:
+                continue
+            result = run.result(margin, control, ALPHA if last else LOOK_ALPHA)
+            if last or all(arm.verdict != "undecided" for arm in result.arms.values()):
+                progress(1.0)
+                return result
 
 
 class _Run:

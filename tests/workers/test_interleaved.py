@@ -3,7 +3,9 @@
 import math
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from workers.measure.interleaved import (
     ArmError,
     by_column,
     calibrate,
+    spread_order,
     time_rounds,
     warm_up,
 )
@@ -148,6 +151,21 @@ def test_each_round_runs_every_arm_once_in_a_random_but_repeatable_order() -> No
     other = timed([step(column) for column in range(3)], [Pair(0, 1)], protocol, seed="another job")
     assert again == samples
     assert other.order != samples.order
+
+
+def test_two_arms_with_a_twin_run_in_random_order_too() -> None:
+    """Of three columns two are one arm, so that it sometimes follows itself: no more often than it
+    must, and not always in the same order.
+    """
+    arms, orders = (0, 1, 0), [(0, 1, 2)]
+    for turn in range(400):
+        orders.append(spread_order(arms, f"a job:{turn}", orders[-1][-1]))
+    for before, order in pairwise(orders):
+        ran = [arms[column] for column in (before[-1], *order)]
+        assert sum(one == other for one, other in pairwise(ran)) == (ran[0] == 0)
+    counts = Counter(orders)
+    assert len(counts) == 4
+    assert min(counts.values()) > 50
 
 
 def test_rows_keep_the_columns_whatever_the_order() -> None:

@@ -226,8 +226,8 @@ def random_order(count: int, seed: str) -> tuple[int, ...]:
 
 
 def spread_order(arms: Sequence[int], seed: str, last: int | None) -> tuple[int, ...]:
-    """A random order of columns in which, where possible, no arm follows itself; `last` is the
-    column before, if any.
+    """A random order of columns in which arms follow themselves as rarely as possible; `last` is
+    the column before, if any.
 
     An arm that runs after itself finds its weights in the caches, and is 0.8 to 1.5 % faster.
     """
@@ -236,13 +236,14 @@ def spread_order(arms: Sequence[int], seed: str, last: int | None) -> tuple[int,
         before = order if last is None else (last, *order)
         return sum(arms[one] == arms[other] for one, other in pairwise(before))
 
-    drawn: list[tuple[int, tuple[int, ...]]] = []
+    all_arms = [*arms, *([] if last is None else [arms[last]])]
+    fewest = max(0, 2 * max(map(all_arms.count, all_arms)) - 1 - len(all_arms))
+    drawn: list[tuple[int, ...]] = []
     for draw in range(DRAWS):
-        order = random_order(len(arms), f"{seed}:{draw}")
-        drawn.append((repeats(order), order))
-        if not drawn[-1][0]:
-            break
-    return min(drawn)[1]
+        drawn.append(random_order(len(arms), f"{seed}:{draw}"))
+        if repeats(drawn[-1]) <= fewest:
+            return drawn[-1]
+    return min(drawn, key=repeats)
 
 
 def _enough(
@@ -281,3 +282,19 @@ def no_garbage_collection() -> Iterator[None]:
     finally:
         if running:
             gc.enable()
+
+
+@contextlib.contextmanager
+def frozen_heap() -> Iterator[None]:
+    """Leave what exists now out of every collection of garbage until the block ends, so that each
+    takes milliseconds.
+    """
+    gc.collect()
+    own = not gc.get_freeze_count()
+    if own:
+        gc.freeze()
+    try:
+        yield
+    finally:
+        if own:
+            gc.unfreeze()
