@@ -9,19 +9,29 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import exp, log1p
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 from uuid import uuid4
 
 import numpy as np
+from numpy.typing import NDArray
 
+from sweeps.analysis.compared import (
+    DEFAULT_MARGIN,
+    ComparedArm,
+    Judgement,
+    Ratio,
+    compare_pooled,
+    null_ratio,
+)
 from sweeps.model.condition import Device
 from sweeps.model.flags import flags_of_attempts, quarantine_reasons
 from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Environment, Samples
-from sweeps.stats.pooling import ALPHA, SPENT_NOW, SpeedUp, mean_contrast, mean_disagrees, quantile
+from sweeps.stats.pooling import ALPHA, SPENT_NOW, mean_contrast, mean_disagrees
 from sweeps.stats.visits import Pooling, Visit, pool_visits
+from workers.measure.disturbances import own_disturbances
 from workers.measure.environment import environment_of
 from workers.measure.interleaved import (
     VISIT_WARMUP,
@@ -36,8 +46,6 @@ from workers.measure.interleaved import (
 from workers.measure.monitors import ContentionWait, watch
 from workers.measure.timer import SampleTime
 
-DEFAULT_MARGIN = 0.02
-"""An arm is slower only if it certainly loses more than this share of the speed."""
 VISIT_S = 1.5
 """Seconds of rounds in a visit, where that gives between `MIN_VISITS` and `MAX_VISITS`."""
 MIN_VISITS, MAX_VISITS = 4, 24
@@ -46,61 +54,31 @@ MIN_ROUNDS, PLANNED_ROUNDS = 2, 4
 PREPARATION_SHARE = 1 / 3
 """Of the time that preparing visits takes at most, where there can be fewer of them."""
 LOOKS = 3
-"""At the visits that an equal part of all lies between; they share the part of the error that the
-last look does not spend."""
+"""Before the last one, at visits that divide all into equal parts. They share the part of the error
+that the last look does not spend."""
 LOOK_ALPHA = ALPHA * (1 - SPENT_NOW) / SPENT_NOW / LOOKS
-WAIT_SHARE, WAIT_S = 0.1, 5.0
+CONTENTION_SHARE, CONTENTION_S = 0.1, 5.0
 """Other processes are waited for during this share of the time at most, and no longer than this."""
 WARMUP_SHARE = 0.1
 CHEAP_SHARE = 0.02
 """Of the time: where all slots run once in less, the inner loop rests on more runs."""
-NO_MORE_THAN = 1.25
-"""Rounds of a visit as a share of those that its time is expected to allow."""
+ROUNDS_MARGIN = 1.25
+"""Rounds of a visit at most, as a share of those that its time is expected to allow."""
 
 Slot = Callable[[int], SampleTime]
 """Runs its work so many times in a row; returns seconds per run."""
-Judgement = Literal["faster", "slower", "equal", "undecided"]
+Slots = Sequence[Slot]
 
 
 class ArmFailedError(Exception):
-    """An arm could not be measured; `arm` is its name, and the message is for people."""
+    """An arm could not be measured; `arm` is its name, and `reason` is for people."""
 
     def __init__(self, arm: str, reason: str) -> None:
         super().__init__(f"{arm}: {reason}")
         self.arm, self.reason = arm, reason
 
-
-class Ratio(NamedTuple):
-    """A ratio of times with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Compared:
-    """One arm compared with the baseline; a speed-up of 2 is half the time."""
-
-    name: str
-    verdict: Judgement
-    """`faster`: the interval lies above 1. `slower`: below 1 / (1 + margin). `equal`: within the
-    margin on both sides. Else `undecided`."""
-    ratio: float
-    """Speed-up: time of the baseline over that of the arm."""
-    low: float
-    """99 % interval over all looks; 0 and infinity where there is none."""
-    high: float
-    pairs: int
-    """Rounds that it rests on."""
-    visits: int
-    flags: tuple[str, ...] = ()
-    """Reasons for doubt, see `sweeps.model.flags`."""
-    needed_s: float | None = None
-    """Seconds in all after which it should be decided, from the width of the interval; `None` for a
-    decided one, and where that cannot be told."""
-    not_slower: bool = False
-    """Whether the interval lies above 1 / (1 + margin)."""
+    def __reduce__(self) -> tuple[type["ArmFailedError"], tuple[str, str]]:
+        return type(self), (self.arm, self.reason)
 
 
 class VisitRecord(NamedTuple):
@@ -121,7 +99,7 @@ class Result:
 
     names: tuple[str, ...]
     """All arms; the first is the baseline."""
-    arms: Mapping[str, Compared]
+    arms: Mapping[str, ComparedArm]
     """By name, without the baseline and without arms that failed."""
     null: Ratio
     """The two slots of the baseline against each other: 1 but for noise."""
@@ -137,9 +115,11 @@ class Result:
     """Visits that the time allowed for; fewer were made where all was decided earlier."""
     void: str = ""
     """Why nothing may be concluded, such as that the control moved; else empty."""
+    notes: tuple[str, ...] = ()
+    """What was noticed besides, a line each."""
 
     @property
-    def only(self) -> Compared:
+    def only(self) -> ComparedArm:
         """The arm, where there is one besides the baseline. Raises `ValueError` for several."""
         if len(self.arms) != 1:
             raise ValueError(f"choose one of the arms {', '.join(self.arms)}: result.arms[name]")
@@ -177,309 +157,262 @@ class Result:
         return max((arm.needed_s for arm in self.arms.values() if arm.needed_s), default=None)
 
 
-def judge(low: float, high: float, margin: float = DEFAULT_MARGIN) -> Judgement:
-    """The verdict of an interval of a speed-up, see `Compared.verdict`."""
-    if low > 1:
-        return "faster"
-    if high < 1 / (1 + margin):
-        return "slower"
-    return "equal" if low > 1 / (1 + margin) and high < 1 + margin else "undecided"
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """How arms are compared; times in seconds."""
+
+    time_s: float
+    visits: int | None = None
+    """`None`: as many as the time allows for, up to `MAX_VISITS`."""
+    margin: float = DEFAULT_MARGIN
+    control: str | None = None
+    """An arm that must not differ from the baseline: if it does, the result is void."""
+    seed: str = field(default_factory=lambda: uuid4().hex)
+    warmup: int = VISIT_WARMUP
+    """Samples of each slot before the rounds of a visit."""
+    device: Device = "cpu"
+    threads: int = 1
+    """CPU threads that the arms use, by which the time of others is known."""
+    own_s: Callable[[], float] = time.process_time
+    """Reads the CPU time that the arms used."""
 
 
 def measure(
     names: Sequence[str],
-    make: Callable[[], Sequence[Slot]],
+    make: Callable[[], Slots],
     *,
-    time_s: float,
-    visits: int | None = None,
-    margin: float = DEFAULT_MARGIN,
-    control: str | None = None,
-    seed: str = "",
-    warmup: int = VISIT_WARMUP,
-    device: Device = "cpu",
-    threads: int = 1,
-    own_s: Callable[[], float] = time.process_time,
     progress: Callable[[float], object] = lambda _: None,
+    **setup: object,
 ) -> Result:
-    """Compare arms with the first of `names` in about `time_s` seconds, less where all are decided
-    earlier.
+    """Compare arms with the first of `names`, in about `time_s` seconds, less where all are decided
+    earlier; `setup` are the fields of `Setup`.
 
     `make` prepares one visit: it returns a fresh slot for each name in their order, and one more
-    for the first name again, whose difference from the first slot shows the noise. `warmup` is the
-    samples of each slot before the rounds of a visit (0: none). An arm whose slot raises is left
-    out and named in `failures`; `make` may raise `ArmFailedError`. `control` names an arm that must
-    not differ from the baseline: if it does, the result is void. `own_s` gives the CPU time that
-    the arms use, by which that of others is known; `progress` is called with the share that is
-    done. Raises `ArmFailedError` if the baseline or all other arms fail, and `ValueError` for fewer
-    than two different names.
+    for the first name, whose difference from the first slot shows the noise. An arm whose slot
+    raises is left out and named in `failures`; `make` may raise `ArmFailedError`. `progress` is
+    called with the share that is done. Raises `ArmFailedError` if the baseline or all other arms
+    fail, and `ValueError` for fewer than two different names.
     """
-    if len(set(names)) < len(names) or len(names) < 2:
-        raise ValueError(f"a comparison needs two or more different names, got {list(names)}")
-    if control is not None and control not in names[1:]:
-        raise ValueError(f"control {control!r} is none of the arms {', '.join(names[1:])}")
-    run = _Run(
-        tuple(names),
-        make,
-        time_s,
-        seed=seed or uuid4().hex,
-        warmup=warmup,
-        device=device,
-        threads=threads,
-        own_s=own_s,
-    )
+    comparison = Comparison(names, make, Setup(**setup))  # type: ignore[arg-type]
     with frozen_heap():
-        run.prepare_first(visits)
-        looks = {-(-run.planned * look // (LOOKS + 1)) for look in range(1, LOOKS + 1)}
-        while True:
-            run.visit()
-            done = len(run.records)
-            progress(max(done / run.planned, min(1.0, run.elapsed_s() / time_s)))
-            last = done >= run.planned or (run.elapsed_s() > time_s and done >= MIN_ROUNDS)
-            if not last and done not in looks:
-                continue
-            result = run.result(margin, control, ALPHA if last else LOOK_ALPHA)
-            if last or all(arm.verdict != "undecided" for arm in result.arms.values()):
-                progress(1.0)
-                return result
+        while not comparison.ended:
+            comparison.visit()
+            progress(comparison.share_done)
+    return comparison.result()
 
 
-class _Run:
-    """The visits of one comparison."""
+class Comparison:
+    """A comparison that is made visit by visit."""
 
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        make: Callable[[], Sequence[Slot]],
-        time_s: float,
-        *,
-        seed: str,
-        warmup: int,
-        device: Device,
-        threads: int,
-        own_s: Callable[[], float],
-    ) -> None:
-        self.names, self.make, self.time_s = names, make, time_s
-        self.seed, self.warmup = seed, warmup
-        self.device, self.threads, self.own_s = device, threads, own_s
-        self.began = time.monotonic()
-        self.patience = ContentionWait(threads, min(WAIT_S, WAIT_SHARE * time_s), own_s=own_s)
-        self.records: list[VisitRecord] = []
-        self.failures: dict[str, str] = {}
-        self.inner, self.planned, self.prepare_s = 1, MIN_VISITS, 0.0
-        self.round_s = 0.0
-        self.slots: Sequence[Slot] | None = None
-        """Of the first visit, from when it was planned."""
+    def __init__(self, names: Sequence[str], make: Callable[[], Slots], setup: Setup) -> None:
+        """See `measure`."""
+        if len(set(names)) < len(names) or len(names) < 2:
+            raise ValueError(f"a comparison needs two or more different names, got {list(names)}")
+        if setup.control is not None and setup.control not in names[1:]:
+            raise ValueError(
+                f"control {setup.control!r} is none of the arms {', '.join(names[1:])}"
+            )
+        self.names, self.setup = tuple(names), setup
+        self.spent_s = 0.0
+        self.ended = False
+        """Whether all arms are decided, or the time is spent."""
+        self._last = False
+        self._make = make
+        self._patience = ContentionWait(
+            setup.threads,
+            min(CONTENTION_S, CONTENTION_SHARE * setup.time_s),
+            own_s=setup.own_s,
+        )
+        self._records: list[VisitRecord] = []
+        self._failures: dict[str, str] = {}
+        self._inner = 1
+        self._prepare_s = self._round_s = 0.0
+        self._planned = 0
+        """Visits; 0 before the first one has begun."""
 
-    def elapsed_s(self) -> float:
-        return time.monotonic() - self.began
+    @property
+    def share_done(self) -> float:
+        done = len(self._records) / max(1, self._planned)
+        return 1.0 if self.ended else max(done, min(0.99, self.spent_s / self.setup.time_s))
 
-    def indices(self) -> list[int]:
-        """Of the slots of a visit the names, without arms that failed, the baseline last once
+    def visit(self) -> None:
+        """Measure one visit. Raises `ArmFailedError`, see `measure`."""
+        began, before_s = time.monotonic(), self.spent_s
+        record: VisitRecord | None = None
+        while record is None:
+            self._patience.wait()
+            made = time.monotonic()
+            slots = self._fresh()
+            made_s = time.monotonic() - made
+            try:
+                with no_garbage_collection():
+                    self._warm_up(slots, made_s)
+                    self.spent_s = before_s + time.monotonic() - began
+                    record = self._timed(slots)
+            except ArmError as error:
+                self._leave_out(self.names[self._indices()[error.column]], _reason(error.__cause__))
+        self._records.append(record)
+        self.spent_s = before_s + time.monotonic() - began
+        self._decide()
+
+    def _decide(self) -> None:
+        """Look at the visits, if it is time for a look."""
+        done, planned = len(self._records), self._planned
+        self._last = done >= planned or (self.spent_s > self.setup.time_s and done >= MIN_ROUNDS)
+        early = {-(-planned * look // (LOOKS + 1)) for look in range(1, LOOKS + 1)}
+        self.ended = self._last or (
+            done in early and all(arm.verdict != "undecided" for arm in self.result().arms.values())
+        )
+
+    def _indices(self) -> list[int]:
+        """Of the slots of a visit the names, without arms that failed, and the baseline once
         more.
         """
-        used = [index for index, name in enumerate(self.names) if name not in self.failures]
+        used = [index for index, name in enumerate(self.names) if name not in self._failures]
         return [*used, 0]
 
-    def fresh(self) -> Sequence[Slot]:
-        """The slots of a visit that did not fail. Raises `ArmFailedError`."""
+    def _fresh(self) -> Slots:
+        """The slots of a visit without arms that failed. Raises `ArmFailedError`."""
         while True:
             try:
-                slots = self.make()
+                slots = self._make()
             except ArmFailedError as error:
-                self.leave_out(error.arm, error.reason)
+                self._leave_out(error.arm, error.reason)
                 continue
             if len(slots) != len(self.names) + 1:
                 raise ValueError(f"make() gave {len(slots)} slots for {len(self.names)} names + 1")
-            return [slots[index] for index in self.indices()[:-1]] + [slots[-1]]
+            return [slots[index] for index in self._indices()[:-1]] + [slots[-1]]
 
-    def leave_out(self, name: str, reason: str) -> None:
+    def _leave_out(self, name: str, reason: str) -> None:
         """Raises `ArmFailedError` if nothing is left to compare."""
-        if name in self.failures:
+        known = name in self._failures
+        self._failures[name] = reason
+        if known or name == self.names[0] or len(self._failures) == len(self.names) - 1:
             raise ArmFailedError(name, reason)
-        self.failures[name] = reason
-        if name == self.names[0] or len(self.failures) == len(self.names) - 1:
-            raise ArmFailedError(name, reason)
 
-    def run_slots(self, slots: Sequence[Slot], visit: Callable[[Sequence[Slot]], None]) -> bool:
-        """Whether no slot failed; an arm that did is left out."""
-        try:
-            with no_garbage_collection():
-                visit(slots)
-        except ArmError as error:
-            cause = error.__cause__
-            reason = (
-                cause.reason
-                if isinstance(cause, ArmFailedError)
-                else f"{type(cause).__name__}: {cause}"
-            )
-            self.leave_out(self.names[self.indices()[error.column]], reason)
-            return False
-        return True
-
-    def prepare_first(self, visits: int | None) -> None:
-        """Choose the inner loop, warm up, and plan the visits, with the slots of the first one."""
-
-        def warm(slots: Sequence[Slot]) -> None:
-            start = time.monotonic()
-            self.inner = calibrate(slots, _run_slot, 1)
-            if time.monotonic() - start < CHEAP_SHARE * self.time_s:
-                self.inner = calibrate(slots, _run_slot)
-            limit_s = min(WARMUP_S, WARMUP_SHARE * self.time_s)
-            done = warm_up(
-                slots,
-                self.inner,
-                seed=self.seed,
-                stopwatch=_run_slot,
-                deadline=math.inf,
-                limit_s=limit_s if self.warmup else 0.0,
-            )
-            self.round_s = sum(done.seconds) / done.forwards * self.inner
-
-        while True:
-            start = time.monotonic()
-            self.slots = self.fresh()
-            made_s = time.monotonic() - start
-            if self.run_slots(self.slots, warm):
-                break
-        self.prepare_s = made_s + self.warmup * self.round_s
-        left_s = self.time_s - self.elapsed_s()
+    def _warm_up(self, slots: Slots, made_s: float) -> None:
+        """Warm up; before the first visit thoroughly, which also gives the inner loop and the
+        number of visits.
+        """
+        setup = self.setup
+        warming = partial(
+            warm_up,
+            slots,
+            seed=f"{setup.seed}:{len(self._records)}",
+            stopwatch=_run_slot,
+            deadline=math.inf,
+        )
+        if self._planned:
+            if setup.warmup:
+                warming(self._inner, samples=setup.warmup, blocks=1)
+            return
+        start = time.monotonic()
+        self._inner = calibrate(slots, _run_slot, 1)
+        if time.monotonic() - start < CHEAP_SHARE * setup.time_s:
+            self._inner = calibrate(slots, _run_slot)
+        limit_s = min(WARMUP_S, WARMUP_SHARE * setup.time_s) if setup.warmup else 0.0
+        warm = warming(self._inner, limit_s=limit_s)
+        self._round_s = sum(warm.seconds) / warm.forwards * self._inner
+        self._prepare_s = made_s + setup.warmup * self._round_s
+        left_s = setup.time_s - (time.monotonic() - start) - made_s
         most = min(
             left_s / VISIT_S,
-            left_s / (self.prepare_s + PLANNED_ROUNDS * self.round_s),
-            self.time_s * PREPARATION_SHARE / max(self.prepare_s, 1e-9),
+            left_s / (self._prepare_s + PLANNED_ROUNDS * self._round_s),
+            setup.time_s * PREPARATION_SHARE / self._prepare_s,
         )
-        self.planned = visits or max(MIN_VISITS, min(MAX_VISITS, int(most)))
+        self._planned = setup.visits or max(MIN_VISITS, min(MAX_VISITS, int(most)))
 
-    def visit(self) -> None:
-        """Measure one visit and record it."""
-        while True:
-            self.patience.wait()
-            slots = self.slots or self.fresh()
-            is_first, self.slots = self.slots is not None, None
-            visit = _OneVisit(self, warm=not is_first)
-            if self.run_slots(slots, visit):
-                break
-        assert visit.record is not None
-        self.records.append(visit.record)
-
-    def result(self, margin: float, control: str | None, alpha: float) -> Result:
-        """What all visits so far show; the intervals miss with probability `alpha` * `SPENT_NOW` at
-        this look.
-        """
-        used = [each for each in self.records if not quarantine_reasons(each.flags)]
-        slowed = not used
-        used = used or self.records
-        names = self.names
-        left = [index for index in dict.fromkeys(self.indices()) if index]
-        pooled = {names[index]: _pool(used, index) for index in left}
-        noise = flags_of_attempts([each.flags for each in used])
-        arms = {
-            name: self._compared(name, pooling, noise | uneven, margin=margin, alpha=alpha)
-            for name, (pooling, uneven) in pooled.items()
-        }
-        null = next(iter(pooled.values()))[0].null
-        void = "the machine was slowed in every visit" if slowed else ""
-        if control in arms and (arms[control].low > 1 or arms[control].high < 1):
-            moved = arms[control]
-            void = (
-                f"the control {control} moved: {moved.ratio:.3f}x [{moved.low:.3f},"
-                f" {moved.high:.3f}]"
-            )
-        if void:
-            arms = {name: replace(arm, verdict="undecided") for name, arm in arms.items()}
-        return Result(
-            names=names,
-            arms=arms,
-            null=Ratio(1.0, 0.0, math.inf)
-            if null is None
-            else _ratio(null.effect, quantile(alpha * SPENT_NOW, null.freedom) * null.se),
-            seconds={
-                names[index]: statistics.median(
-                    time_s for each in used for time_s in _columns(each.samples, index).ravel()
-                )
-                for index in [0, *left]
-            },
-            failures=dict(self.failures),
-            margin=margin,
-            spent_s=self.elapsed_s(),
-            environment=environment_of(self.device),
-            visits=tuple(self.records),
-            planned=self.planned,
-            void=void,
-        )
-
-    def _compared(
-        self, name: str, pooling: Pooling, flags: set[str], *, margin: float, alpha: float
-    ) -> Compared:
-        found = pooling.speedup._replace(alpha=alpha)
-        verdict = judge(found.low, found.high, margin)
-        raised = {
-            "slow_state": pooling.state == "slow",
-            "states_differ": pooling.states_differ,
-        }
-        return Compared(
-            name,
-            verdict,
-            found.value,
-            found.low,
-            found.high,
-            found.pairs,
-            len(pooling.parts),
-            tuple(sorted({*flags, *(flag for flag, holds in raised.items() if holds)})),
-            _needed_s(found, margin, self.elapsed_s()) if verdict == "undecided" else None,
-            not_slower=found.low > 1 / (1 + margin),
-        )
-
-
-class _OneVisit:
-    """Warms up the slots of a visit and times them in rounds."""
-
-    def __init__(self, run: _Run, *, warm: bool) -> None:
-        self.run, self.warm = run, warm
-        self.record: VisitRecord | None = None
-
-    def __call__(self, slots: Sequence[Slot]) -> None:
-        run, turn = self.run, len(self.run.records)
-        seed = f"{run.seed}:{turn}:{len(run.failures)}"
-        if self.warm and run.warmup:
-            warm_up(
-                slots,
-                run.inner,
-                seed=seed,
-                stopwatch=_run_slot,
-                deadline=math.inf,
-                samples=run.warmup,
-                blocks=1,
-            )
-        left = run.planned - turn
-        budget_s = (run.time_s - run.elapsed_s() - (left - 1) * run.prepare_s) / left
-        expected = budget_s / run.round_s * NO_MORE_THAN
+    def _timed(self, slots: Slots) -> VisitRecord:
+        """Time the slots in rounds for this visit's part of what is left of the time."""
+        setup, turn, indices = self.setup, len(self._records), self._indices()
+        left = self._planned - turn
+        budget_s = (setup.time_s - self.spent_s - (left - 1) * self._prepare_s) / left
         started = time.time()
-        with watch(run.device, run.threads, own_s=run.own_s) as seen:
+        with (
+            own_disturbances() as disturbed,
+            watch(setup.device, setup.threads, own_s=setup.own_s) as seen,
+        ):
             samples = time_rounds(
                 slots,
-                run.inner,
-                arms=run.indices(),
-                pairs=[Pair(0, index) for index in run.indices() if index],
+                self._inner,
+                arms=indices,
+                pairs=[Pair(0, index) for index in indices if index],
                 protocol=Protocol(
                     pairs_min=MIN_ROUNDS,
-                    pairs_max=max(MIN_ROUNDS, int(expected)),
+                    pairs_max=max(MIN_ROUNDS, int(ROUNDS_MARGIN * budget_s / self._round_s)),
                     budget_s=max(budget_s, 1e-3),
-                    passes=max(2, run.planned),
+                    passes=max(2, self._planned),
                 ),
-                seed=seed,
+                seed=f"{setup.seed}:{turn}:{len(self._failures)}",
                 stopwatch=_run_slot,
                 deadline=math.inf,
                 between=seen.look,
             )
-        self.record = VisitRecord(samples, seen.flags, seen.readings, started, time.time())
+        flags = tuple(sorted({*seen.flags, *disturbed}))
+        return VisitRecord(samples, flags, seen.readings, started, time.time())
+
+    def result(self, notes: Sequence[str] = ()) -> Result:
+        """What all visits so far show."""
+        right = [each for each in self._records if not quarantine_reasons(each.flags)]
+        used = right or self._records
+        alpha = ALPHA if self._last else LOOK_ALPHA
+        flags = flags_of_attempts([each.flags for each in used])
+        left = {self.names[index]: index for index in dict.fromkeys(self._indices())}
+        pooled = {name: _pool(used, index) for name, index in left.items() if index}
+        arms = {
+            name: compare_pooled(
+                name,
+                pooling,
+                flags | uneven,
+                margin=self.setup.margin,
+                alpha=alpha,
+                spent_s=self.spent_s,
+            )
+            for name, (pooling, uneven) in pooled.items()
+        }
+        void = "" if right else "the machine was slowed in every visit"
+        moved = arms.get(self.setup.control or "")
+        if moved is not None and not moved.low <= 1 <= moved.high:
+            void = (
+                f"the control {moved.name} moved:"
+                f" {moved.ratio:.3f}x [{moved.low:.3f}, {moved.high:.3f}]"
+            )
+        if void:
+            arms = {name: replace(arm, verdict="undecided") for name, arm in arms.items()}
+        return Result(
+            names=self.names,
+            arms=arms,
+            null=null_ratio(next(iter(pooled.values()))[0].null, alpha * SPENT_NOW),
+            seconds={
+                name: statistics.median(
+                    np.concatenate([_times(each.samples, index).ravel() for each in used])
+                )
+                for name, index in left.items()
+            },
+            failures=dict(self._failures),
+            margin=self.setup.margin,
+            spent_s=self.spent_s,
+            environment=environment_of(self.setup.device),
+            visits=tuple(self._records),
+            planned=self._planned,
+            void=void,
+            notes=tuple(notes),
+        )
 
 
 def _run_slot(slot: Slot, inner: int) -> SampleTime:
     return slot(inner)
 
 
-def _columns(samples: Samples, index: int) -> "np.ndarray[tuple[int, int], np.dtype[np.float64]]":
+def _reason(error: BaseException | None) -> str:
+    return (
+        error.reason
+        if isinstance(error, ArmFailedError)
+        else f"raised {type(error).__name__}: {error}"
+    )
+
+
+def _times(samples: Samples, index: int) -> NDArray[np.float64]:
     """Seconds of an arm, shape [rounds, columns]."""
     columns = [column for column, arm in enumerate(samples.arms) if arm == index]
     return np.array(samples.seconds)[:, columns]
@@ -487,22 +420,7 @@ def _columns(samples: Samples, index: int) -> "np.ndarray[tuple[int, int], np.dt
 
 def _pool(records: Sequence[VisitRecord], index: int) -> tuple[Pooling, set[str]]:
     """The speed-up of an arm by all visits, and the flag of mean times that tell something else."""
-    visits = [Visit(_columns(each.samples, 0), _columns(each.samples, index)) for each in records]
+    visits = [Visit(_times(each.samples, 0), _times(each.samples, index)) for each in records]
     pooling = pool_visits(visits, range(len(visits)))
     mean = mean_contrast((visit.baseline, visit.arm) for visit in visits)
     return pooling, {"mean_disagrees"} if mean_disagrees(mean, pooling.speedup) else set()
-
-
-def _ratio(effect: float, half_width: float) -> Ratio:
-    return Ratio(exp(effect), exp(effect - half_width), exp(effect + half_width))
-
-
-def _needed_s(found: SpeedUp, margin: float, spent_s: float) -> float | None:
-    """Seconds after which the interval, whose width falls with the root of the time, is narrow
-    enough for a verdict; `None` where there is no interval.
-    """
-    allowed = log1p(margin)
-    distance = max(found.log, -found.log - allowed, allowed - abs(found.log))
-    if found.half_width == math.inf:
-        return None
-    return spent_s * max(1.0, (found.half_width / distance) ** 2) if distance > 0 else None

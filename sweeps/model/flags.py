@@ -79,6 +79,17 @@ FLAGS: Mapping[str, Flag] = {
         "counts of images or tokens, or clocks, contradict each other", wrong=True
     ),
     "state_changed": Flag("an arm changed the process that times the others", wrong=True),
+    "traced": Flag(
+        "a debugger, a profiler or a measurement of coverage ran in the timed process, which slows"
+        " Python code unevenly",
+        wrong=True,
+        advice="run again without a debugger, a profiler or coverage",
+    ),
+    "other_threads": Flag(
+        "other threads of the timed process ran meanwhile",
+        noise=True,
+        advice="end the other threads, or compare with `isolate=True`, and run again",
+    ),
     "token_trace_mismatch": Flag(
         "blocks processed other tokens than the method promised", wrong=True
     ),
