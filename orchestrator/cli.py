@@ -45,6 +45,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "catalogue:methods",
         "List all methods with their parameters and papers, from the code.",
     ),
+    "compare": (
+        "compare:compare",
+        "Compare functions, commands or git revisions side by side: a speed-up with its interval,"
+        " and an exit code.",
+    ),
     "doctor": (
         "doctor:doctor",
         "Show what this machine is, what could disturb a measurement, how noisy it is, and what its"

@@ -1,0 +1,209 @@
+"""Functions of files as arms: they run in processes of their own, in which the user's folder comes
+first, so that a module there may have any name.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from orchestrator.api.comparison import ArmFailedError, Slot
+from orchestrator.api.process_client import MeasuredProcess
+from sweeps.errors import UserError
+
+Values = Mapping[str, float]
+
+
+class FunctionOf(NamedTuple):
+    """A function of a file."""
+
+    file: Path
+    name: str
+
+
+class FunctionArm(NamedTuple):
+    """A function, the maker of its arguments, and where it runs."""
+
+    label: str
+    function: FunctionOf
+    inputs: FunctionOf | None
+    python: str
+    root: Path | None = None
+    """Of the user's work tree; `None` where this is no other revision of it."""
+    tree: Path | None = None
+    """Where the revision is."""
+    folder: Path | None = None
+    """Current folder; by default this process's."""
+
+    @property
+    def shared(self) -> tuple[object, ...]:
+        """Equal for arms that may run in one process."""
+        return self.function.file.parent, self.tree, self.python
+
+
+def parse_function(text: str) -> FunctionOf:
+    """`FILE:NAME`. Raises `UserError`."""
+    file, _, name = text.rpartition(":")
+    if not file or not name or not file.endswith(".py"):
+        raise UserError(f"{text!r} names no function; write FILE.py:NAME")
+    return FunctionOf(Path(file).absolute(), name)
+
+
+class _Loaded(NamedTuple):
+    """A function in its process."""
+
+    label: str
+    process: MeasuredProcess
+    index: int
+
+
+class FunctionArms:
+    """Arms in fresh processes for each visit; a context manager."""
+
+    def __init__(
+        self,
+        arms: Sequence[FunctionArm],
+        values: Values,
+        timeout_s: float,
+        *,
+        check: bool,
+    ) -> None:
+        self.names = [arm.label for arm in arms]
+        self._arms, self._values, self._timeout_s, self._check = arms, values, timeout_s, check
+        self._processes: list[MeasuredProcess] = []
+        self._ended_s = 0.0
+        self._failed: dict[str, str] = {}
+        self._foreign: dict[str, set[str]] = defaultdict(set)
+
+    def slots(self) -> list[Slot]:
+        """What times each function, and the first one once more, in fresh processes; results are
+        compared. Raises `ArmFailedError`.
+        """
+        self.close()
+        arms = [arm for arm in (*self._arms, self._arms[0]) if arm.label not in self._failed]
+        loaded = self._load(arms)
+        if self._check:
+            expected = self._ask(loaded[0], "result")
+            for arm in loaded[1:]:
+                if difference := first_difference(expected, self._ask(arm, "result")):
+                    raise self._failure(
+                        arm.label,
+                        f"its result is not that of {self.names[0]}: {difference}"
+                        " (--no-check: compare them all the same)",
+                    )
+        first, *others = [partial(self._time, arm) for arm in loaded]
+        times = {arm.label: slot for arm, slot in zip(loaded[1:-1], others, strict=False)}
+        failed = {label: partial(self._refuse, label) for label in self._failed}
+        return [first, *((times | failed)[name] for name in self.names[1:]), others[-1]]
+
+    def _load(self, arms: Sequence[FunctionArm]) -> list[_Loaded]:
+        """Of one folder in one process, else each in its own; all start at once."""
+        together = len({arm.shared for arm in arms}) == 1
+        groups = [list(arms)] if together else [[arm] for arm in arms]
+        for group in groups:
+            process = MeasuredProcess("functions", (group[0].python,), group[0].folder)
+            self._processes.append(process)
+            _send_loading(process, group, self._values)
+        loaded = []
+        for process, group in zip(self._processes, groups, strict=True):
+            self._receive(process, group[0].label)
+            for index, arm in enumerate(group):
+                self._receive(process, arm.label)
+                loaded.append(_Loaded(arm.label, process, index))
+            for _ in range(1 if group[0].inputs is None else 2):
+                self._receive(process, group[0].label)
+            if group[0].root is not None:
+                foreign = self._receive(process, group[0].label)
+                assert isinstance(foreign, list)
+                self._foreign[group[0].label].update(foreign)
+        return loaded
+
+    def _refuse(self, label: str, _: int) -> SampleTime:
+        raise ArmFailedError(label, self._failed[label])
+
+    def _failure(self, label: str, reason: str) -> ArmFailedError:
+        self._failed[label] = reason
+        return ArmFailedError(label, reason)
+
+    def _ask(self, arm: _Loaded, what: str) -> object:
+        """The reply of a method of the arm's process about its function. Raises `ArmFailedError`."""
+        arm.process.send(do=what, index=arm.index)
+        return self._receive(arm.process, arm.label)
+
+    def _time(self, arm: _Loaded, inner: int) -> SampleTime:
+        arm.process.send(do="time", index=arm.index, inner=inner)
+        reply = self._receive(arm.process, arm.label)
+        assert isinstance(reply, list)
+        return SampleTime(*reply)
+
+    def _receive(self, process: MeasuredProcess, label: str) -> object:
+        try:
+            return process.receive(self._timeout_s)
+        except FailedError as failed:
+            raise self._failure(label, str(failed)) from None
+
+    def own_s(self) -> float:
+        """CPU time of this process and of those of the arms, in seconds."""
+        running_s = sum(process.cpu_s for process in self._processes)
+        return time.process_time() + self._ended_s + running_s
+
+    def usages(self) -> Mapping[str, Usage]:
+        """Nothing: functions share their processes."""
+        return {}
+
+    def notes(self) -> Iterator[str]:
+        """What a reader must know of how they ran."""
+        yield "Functions run in fresh processes for each visit, one at a time; results are compared."
+        for label, files in self._foreign.items():
+            if files:
+                yield (
+                    f"{label} imports {min(files)} from the working copy, and not from its"
+                    " revision."
+                )
+
+    def close(self) -> None:
+        """End the processes of the visit."""
+        for process in self._processes:
+            process.close()
+            self._ended_s += process.cpu_s
+        self._processes.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _send_loading(process: MeasuredProcess, arms: Sequence[FunctionArm], values: Values) -> None:
+    """The requests that load the functions of a process."""
+    first = arms[0]
+    files = [arm.function for arm in arms] + ([] if first.inputs is None else [first.inputs])
+    folders = [str(each.file.parent) for each in files]
+    tree = [] if first.tree is None else [str(first.tree)]
+    process.send(do="search", folders=folders + tree, root=_text(first.root), tree=_text(first.tree))
+    for arm in arms:
+        process.send(do="load", file=str(arm.function.file), name=arm.function.name)
+    if first.inputs is not None:
+        process.send(do="load", file=str(first.inputs.file), name=first.inputs.name, inputs=True)
+    process.send(do="build", values=values)
+    if first.root is not None:
+        process.send(do="foreign", root=_text(first.root))
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def default_python() -> str:
+    """The interpreter of the active environment, else this one."""
+    active = Path(os.environ.get("VIRTUAL_ENV", "")) / "bin" / "python"
+    return str(active) if "VIRTUAL_ENV" in os.environ and active.exists() else sys.executable
+
+
+def first_difference(one: object, other: object) -> str:
+    """Where two results differ first, as data of `measured_functions.plain`; empty where they do
+    not.
+    """
+    return "" if one == other else "they differ"

@@ -1,0 +1,333 @@
+"""The command `compare`: functions, commands or revisions side by side, with an interval and an
+exit code.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
+
+import typer
+
+from orchestrator.commands.options import parse_seconds
+from sweeps.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.api.commands import Usage
+    from orchestrator.api.comparison import Result, Slot
+
+Format = Literal["table", "json", "markdown"]
+Values = Mapping[str, float]
+AXIS = re.compile(r"([A-Za-z_]\w*)=(.+)")
+
+
+class Arms(Protocol):
+    """What is compared at one place of the axes."""
+
+    names: Sequence[str]
+    """The baseline first."""
+
+    def slots(self) -> "Sequence[Slot]":
+        """Of one visit, see `comparison.measure`."""
+        ...
+
+    def own_s(self) -> float:
+        """CPU time used so far."""
+        ...
+
+    def usages(self) -> "Mapping[str, Usage]":
+        """By name, where it is known."""
+        ...
+
+    def notes(self) -> Iterator[str]:
+        """What a reader must know of how they ran."""
+        ...
+
+
+def compare(
+    arms: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ARM…",
+            help="Functions (FILE:NAME), the first is the baseline; with --command commands, with"
+            " --revision one function.",
+        ),
+    ],
+    *,
+    command: Annotated[
+        bool, typer.Option("--command", help="Arms are commands, each in quotes.")
+    ] = False,
+    revision: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="REV", help="A git revision; twice or more, the first is the baseline."
+        ),
+    ] = None,
+    axis: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=V,V", help="Numbers for inputs(NAME=…), or for {NAME} in a command."
+        ),
+    ] = None,
+    inputs: Annotated[
+        str | None, typer.Option(metavar="FILE:NAME", help="A function that makes the arguments.")
+    ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option(
+            help="An arm that cannot differ from the baseline (with --revision: a function that"
+            " the change does not touch); if it does, nothing is concluded."
+        ),
+    ] = None,
+    time: Annotated[str, typer.Option(help="For all of it, such as 30s or 2m.")] = "1m",
+    margin: Annotated[str, typer.Option(help="A smaller loss of speed is none.")] = "2%",
+    fail_on: Annotated[
+        Literal["slower", "not-faster"], typer.Option(help="What exit code 1 means.")
+    ] = "slower",
+    prepare: Annotated[
+        str | None, typer.Option(metavar="CMD", help="Runs before each command, not timed.")
+    ] = None,
+    setup: Annotated[
+        str | None, typer.Option(metavar="CMD", help="Runs once in the tree of each revision.")
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(help="One execution is ended after this.", show_default="--time"),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", help="Arms must give the same results.")
+    ] = True,
+    form: Annotated[Format, typer.Option("--format")] = "table",
+    comment: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write Markdown for a pull request.")
+    ] = None,
+) -> None:
+    """Compare functions, commands or revisions. Exit codes: 0 no arm is slower, 1 one is, 3 not
+    decided.
+    """
+    from orchestrator.api.render import ComparisonReport, Place
+
+    if command and (revision or inputs) or (setup and not revision) or (prepare and not command):
+        raise UserError(
+            "--command takes no --revision and no --inputs; --setup goes with --revision, and"
+            " --prepare with --command"
+        )
+    time_s, share = parse_seconds(time), _share(margin)
+    places = list(_places(axis or []))
+    timeout_s = time_s if timeout is None else parse_seconds(timeout)
+    measured, notes = list[Place](), dict[str, None]()
+    with ExitStack() as stack:
+        if command:
+            source = _commands(arms, control, prepare, timeout_s, check=check)
+        elif revision:
+            opened = _revisions(arms, revision, control, inputs, setup, timeout_s, check=check)
+            source = stack.enter_context(opened)
+        else:
+            source = _functions(arms, control, inputs, timeout_s, check=check)
+        show = stack.enter_context(_progress())
+        for turn, values in enumerate(places):
+            with source.open(values) as found:
+                result = _measure(
+                    found,
+                    time_s=time_s / len(places),
+                    margin=share,
+                    control=source.control,
+                    progress=partial(_advance, show, turn, len(places)),
+                )
+                measured.append(Place(values, source.conclude(result), found.usages()))
+                notes |= dict.fromkeys([*source.notes, *found.notes()])
+    report = ComparisonReport(tuple(measured), share, fail_on, tuple(notes))
+    if comment is not None:
+        comment.write_text("\n".join([*report.markdown(), ""]), encoding="utf-8")
+    if form == "json":
+        typer.echo(report.as_json())
+    else:
+        for line in report.markdown() if form == "markdown" else report.table():
+            typer.echo(line)
+    raise typer.Exit(report.exit_code())
+
+
+class Source(NamedTuple):
+    """Where the arms of a comparison come from."""
+
+    open: Callable[[Values], AbstractContextManager[Arms]]
+    """Arms at a place of the axes."""
+    control: str | None = None
+    """Name of the arm that cannot differ from the baseline."""
+    conclude: "Callable[[Result], Result]" = lambda result: result
+    """The result without what is no arm of the user's."""
+    notes: Sequence[str] = ()
+
+
+def _measure(
+    arms: Arms,
+    *,
+    time_s: float,
+    margin: float,
+    control: str | None,
+    progress: Callable[[float], object],
+) -> "Result":
+    """Raises `UserError` where nothing can be compared."""
+    from orchestrator.api.comparison import ArmFailedError, measure
+    from sweeps.stats.pooling import quantile
+
+    quantile(0.05, 1.0)  # loads SciPy before the time starts
+    try:
+        return measure(
+            arms.names,
+            arms.slots,
+            time_s=time_s,
+            margin=margin,
+            control=control,
+            own_s=arms.own_s,
+            progress=progress,
+        )
+    except ArmFailedError as error:
+        raise UserError(str(error)) from None
+
+
+def _advance(show: Callable[[float], object], turn: int, turns: int, done: float) -> None:
+    show((turn + done) / turns)
+
+
+def _commands(
+    texts: Sequence[str],
+    control: str | None,
+    prepare: str | None,
+    timeout_s: float,
+    *,
+    check: bool,
+) -> Source:
+    """Raises `UserError` for fewer than two commands."""
+    from orchestrator.api.commands import Commands, parse_command
+
+    named = _several("command", "'sort big.txt' 'sort --parallel=2 big.txt'", texts)
+    named += [] if control is None else [control]
+
+    def opened(values: Values) -> Commands:
+        return Commands(
+            [parse_command(_filled(text, values)) for text in named],
+            None if prepare is None else parse_command(_filled(prepare, values)),
+            timeout_s,
+            check=check,
+        )
+
+    return Source(opened, control)
+
+
+def _functions(
+    texts: Sequence[str],
+    control: str | None,
+    inputs: str | None,
+    timeout_s: float,
+    *,
+    check: bool,
+) -> Source:
+    """Raises `UserError` for fewer than two functions."""
+    from orchestrator.api.function_arms import (
+        FunctionArm,
+        FunctionArms,
+        default_python,
+        parse_function,
+    )
+
+    named = _several("function", "a.py:f b.py:f", texts)
+    named += [] if control is None else [control]
+    made = None if inputs is None else parse_function(inputs)
+    python = default_python()
+    arms = [FunctionArm(text, parse_function(text), made, python) for text in named]
+    return Source(partial(FunctionArms, arms, timeout_s=timeout_s, check=check), control)
+
+
+@contextmanager
+def _revisions(
+    texts: Sequence[str],
+    revisions: Sequence[str],
+    control: str | None,
+    inputs: str | None,
+    setup: str | None,
+    timeout_s: float,
+    *,
+    check: bool,
+) -> Iterator[Source]:
+    """Raises `UserError` for fewer than two revisions, or other than one function."""
+    from orchestrator.api.function_arms import FunctionArms, parse_function
+    from orchestrator.api.revisions import Repository, without_controls
+
+    if len(texts) != 1:
+        raise UserError("--revision compares one function: --revision main --revision HEAD -- b.py:f")
+    made = None if inputs is None else parse_function(inputs)
+    repository = Repository(Path.cwd())
+    named = _several("revision", "--revision main --revision HEAD", revisions)
+    with repository.trees(named, setup) as trees:
+        arms = [
+            repository.arm(f"{prefix}{tree.label}", tree, parse_function(text), made)
+            for prefix, text in (("", texts[0]), ("control at ", control))
+            if text is not None
+            for tree in trees
+        ]
+        yield Source(
+            partial(FunctionArms, arms, timeout_s=timeout_s, check=check),
+            conclude=partial(without_controls, count=len(trees)),
+            notes=[f"Each revision runs {texts[0]} in a work tree.", *repository.notes(trees)],
+        )
+
+
+def _several(what: str, example: str, names: Sequence[str]) -> list[str]:
+    """At least two different names. Raises `UserError`."""
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise UserError(f"write two different {what}s or more, the baseline first: {example}")
+    return list(names)
+
+
+def _filled(text: str, values: Values) -> str:
+    """A command with `{name}` of each axis replaced by its value."""
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", f"{value}")
+    return text
+
+
+def _places(axes: Sequence[str]) -> Iterator[Values]:
+    """All combinations of the values of some axes, `n=64,256` each. Raises `UserError`."""
+    names, lists = [], []
+    for text in axes:
+        if (match := AXIS.fullmatch(text)) is None:
+            raise UserError(f"--axis {text!r}: write a name and numbers, such as n=64,256,1024")
+        names.append(match[1])
+        lists.append([_number(part, text) for part in match[2].split(",")])
+    for values in itertools.product(*lists):
+        yield dict(zip(names, values, strict=True))
+
+
+def _number(text: str, axis: str) -> float:
+    try:
+        return int(text) if text.strip().lstrip("-").isdecimal() else float(text)
+    except ValueError:
+        raise UserError(f"--axis {axis!r}: {text!r} is no number") from None
+
+
+def _share(text: str) -> float:
+    """`2%` or `0.02` as a share. Raises `UserError`."""
+    number = text.removesuffix("%").strip()
+    try:
+        share = float(number) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 < share < 1:
+        raise UserError(f"--margin {text!r}: write a share between 0 and 100 %, such as 2%")
+    return share
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[float], object]]:
+    """What shows the share that is done, on a terminal's standard error."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("comparing", total=1.0)
+        yield lambda share: bar.update(task, completed=share)
