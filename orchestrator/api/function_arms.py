@@ -2,15 +2,20 @@
 first, so that a module there may have any name.
 """
 
+import os
+import sys
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+from orchestrator.api.commands import Usage
 from orchestrator.api.comparison import ArmFailedError, Slot
-from orchestrator.api.process_client import MeasuredProcess
+from orchestrator.api.process_client import FailedError, MeasuredProcess
 from sweeps.errors import UserError
+from workers.measure.timer import SampleTime
 
 Values = Mapping[str, float]
 
@@ -55,7 +60,8 @@ class _Loaded(NamedTuple):
 
     label: str
     process: MeasuredProcess
-    index: int
+    number: int
+    """Of those in its process."""
 
 
 class FunctionArms:
@@ -127,12 +133,12 @@ class FunctionArms:
         return ArmFailedError(label, reason)
 
     def _ask(self, arm: _Loaded, what: str) -> object:
-        """The reply of a method of the arm's process about its function. Raises `ArmFailedError`."""
-        arm.process.send(do=what, index=arm.index)
+        """What a method of `Functions` replies for an arm. Raises `ArmFailedError`."""
+        arm.process.send(do=what, index=arm.number)
         return self._receive(arm.process, arm.label)
 
     def _time(self, arm: _Loaded, inner: int) -> SampleTime:
-        arm.process.send(do="time", index=arm.index, inner=inner)
+        arm.process.send(do="time", index=arm.number, inner=inner)
         reply = self._receive(arm.process, arm.label)
         assert isinstance(reply, list)
         return SampleTime(*reply)
@@ -154,7 +160,7 @@ class FunctionArms:
 
     def notes(self) -> Iterator[str]:
         """What a reader must know of how they ran."""
-        yield "Functions run in fresh processes for each visit, one at a time; results are compared."
+        yield "Functions run in fresh processes for each visit, one at a time."
         for label, files in self._foreign.items():
             if files:
                 yield (
@@ -182,7 +188,9 @@ def _send_loading(process: MeasuredProcess, arms: Sequence[FunctionArm], values:
     files = [arm.function for arm in arms] + ([] if first.inputs is None else [first.inputs])
     folders = [str(each.file.parent) for each in files]
     tree = [] if first.tree is None else [str(first.tree)]
-    process.send(do="search", folders=folders + tree, root=_text(first.root), tree=_text(first.tree))
+    process.send(
+        do="search", folders=folders + tree, root=_text(first.root), tree=_text(first.tree)
+    )
     for arm in arms:
         process.send(do="load", file=str(arm.function.file), name=arm.function.name)
     if first.inputs is not None:

@@ -166,7 +166,7 @@ def _load(file: Path, number: int) -> ModuleType:
 
 
 def _attribute(module: ModuleType, file: str, name: str) -> Callable[..., object]:
-    found = module
+    found: object = module
     for part in name.split("."):
         found = getattr(found, part, None)
     if not callable(found):
@@ -215,8 +215,8 @@ def _array(value: object) -> object:
     """What NumPy reads as an array of numbers; torch's own dtypes as float32."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        value = value.detach().to("cpu")
-        value = value.float().numpy() if value.dtype == torch.bfloat16 else value.numpy()
+        tensor = value.detach().to("cpu")
+        value = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
     numpy = sys.modules.get("numpy")
     if numpy is None or not (hasattr(value, "__array__") or isinstance(value, complex)):
         return None

@@ -232,12 +232,13 @@ class Scale(NamedTuple):
         """`●` the estimate, `├─┤` its interval, `│` equal times, `┊` the margin."""
         cells = ["·"] * WIDTH
         cells[self.column(self.limit)], cells[self.column(1.0)] = "┊", "│"
-        low, high = self.column(arm.low), self.column(arm.high)
-        for column in range(max(low, 0), min(high, WIDTH - 1) + 1):
+        low, value, high = (self.column(each) for each in (arm.low, arm.ratio, arm.high))
+        for column in range(max(low, 0), min(high + 1, WIDTH)):
             cells[column] = "─"
-        cells[max(low, 0)] = "◂" if low < 0 else "├"
-        cells[min(high, WIDTH - 1)] = "▸" if high >= WIDTH else "┤"
-        cells[max(0, min(WIDTH - 1, self.column(arm.ratio)))] = "●"
+        last = WIDTH - 1
+        cells[min(max(low, 0), last)] = "◂" if low < 0 else "├"
+        cells[min(max(high, 0), last)] = "▸" if high > last else "┤"
+        cells[min(max(value, 0), last)] = "●"
         return "".join(cells)
 
 

@@ -201,17 +201,14 @@ def _interval(result: Result, baseline: int, arm: int) -> tuple[float, float]:
 
 def outside_git() -> dict[str, str]:
     """The environment without what git sets in its hooks."""
-    return {
-        name: value for name, value in os.environ.items() if not name.startswith("GIT_")
-    }
+    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
 
 
 def _set_up(tree: Path, command: str) -> None:
     environment = outside_git()
     environment.pop("VIRTUAL_ENV", None)
     done = subprocess.run(
-        command,
-        shell=True,  # noqa: S602 - the user's own command line
+        ["/bin/sh", "-c", command],
         cwd=tree,
         env=environment,
         stdin=subprocess.DEVNULL,

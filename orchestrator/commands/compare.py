@@ -27,8 +27,10 @@ AXIS = re.compile(r"([A-Za-z_]\w*)=(.+)")
 class Arms(Protocol):
     """What is compared at one place of the axes."""
 
-    names: Sequence[str]
-    """The baseline first."""
+    @property
+    def names(self) -> Sequence[str]:
+        """The baseline first."""
+        ...
 
     def slots(self) -> "Sequence[Slot]":
         """Of one visit, see `comparison.measure`."""
@@ -110,7 +112,7 @@ def compare(
     """
     from orchestrator.api.render import ComparisonReport, Place
 
-    if command and (revision or inputs) or (setup and not revision) or (prepare and not command):
+    if (command and (revision or inputs)) or (setup and not revision) or (prepare and not command):
         raise UserError(
             "--command takes no --revision and no --inputs; --setup goes with --revision, and"
             " --prepare with --command"
@@ -123,7 +125,15 @@ def compare(
         if command:
             source = _commands(arms, control, prepare, timeout_s, check=check)
         elif revision:
-            opened = _revisions(arms, revision, control, inputs, setup, timeout_s, check=check)
+            opened = _revisions(
+                arms,
+                revision,
+                control=control,
+                inputs=inputs,
+                setup=setup,
+                timeout_s=timeout_s,
+                check=check,
+            )
             source = stack.enter_context(opened)
         else:
             source = _functions(arms, control, inputs, timeout_s, check=check)
@@ -246,11 +256,11 @@ def _functions(
 def _revisions(
     texts: Sequence[str],
     revisions: Sequence[str],
+    *,
     control: str | None,
     inputs: str | None,
     setup: str | None,
     timeout_s: float,
-    *,
     check: bool,
 ) -> Iterator[Source]:
     """Raises `UserError` for fewer than two revisions, or other than one function."""
@@ -258,7 +268,9 @@ def _revisions(
     from orchestrator.api.revisions import Repository, without_controls
 
     if len(texts) != 1:
-        raise UserError("--revision compares one function: --revision main --revision HEAD -- b.py:f")
+        raise UserError(
+            "--revision compares one function: --revision main --revision HEAD -- b.py:f"
+        )
     made = None if inputs is None else parse_function(inputs)
     repository = Repository(Path.cwd())
     named = _several("revision", "--revision main --revision HEAD", revisions)

@@ -1,0 +1,289 @@
+"""`breakeven compare --command`: how commands are run, what is observed, and what ends them."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from orchestrator.api.commands import STARTS, Command, Commands, parse_command
+from orchestrator.api.comparison import ArmFailedError
+from orchestrator.api.measured_process import TAIL_BYTES
+from sweeps.errors import UserError
+from tests.orchestrator.commands import ROOT, breakeven
+
+MEGABYTE = 1_000_000
+
+
+def compare(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return breakeven("compare", "--command", *arguments, folder=folder)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sort big.txt",
+        "awk '{print $1}' a.txt",
+        'grep "a | b" x',
+        "grep 'a;b' \"it's\"",
+        "ls -l a=b",
+    ],
+)
+def test_a_plain_command_needs_no_shell(text: str) -> None:
+    """What is quoted is none of the shell's syntax."""
+    program = text.partition(" ")[0]
+    found = parse_command(text)
+    assert not found.by_shell
+    assert found.argv[0] == shutil.which(program)
+    assert found.argv[1] == program
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a | b", "a > b", "a && b", "a; b", 'echo "$HOME"', "echo *", "A=1 env", "echo `a`", "cd x"],
+)
+def test_syntax_of_a_shell_needs_one(text: str) -> None:
+    found = parse_command(text)
+    assert (found.by_shell, found.argv) == (True, ("/bin/sh", "sh", "-c", text))
+
+
+@pytest.mark.parametrize("text", ["", " ", "no-such-program --help", "./missing"])
+def test_what_cannot_be_run_is_an_error_of_the_user(text: str) -> None:
+    with pytest.raises(UserError):
+        parse_command(text)
+
+
+@pytest.fixture
+def run() -> Iterator["Run"]:
+    with Run() as made:
+        yield made
+
+
+class Run:
+    """Observes one command at a time."""
+
+    def __init__(self) -> None:
+        self.open: list[Commands] = []
+
+    def __call__(self, *texts: str, limit_s: float = 30.0, check: bool = True) -> Commands:
+        commands = Commands([parse_command(text) for text in texts], None, limit_s, check=check)
+        self.open.append(commands)
+        return commands
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for commands in self.open:
+            commands.close()
+
+
+def python(program: str) -> str:
+    return f"{sys.executable} -S -c '{program}'"
+
+
+def test_memory_and_cpu_are_of_all_processes(run: Run) -> None:
+    """Of a shell whose two children hold 60 MB each at once, and compute for 0.2 s each."""
+    child = python(
+        "import time; x = bytes([1]) * 60_000_000; e = time.process_time() + 0.2\n"
+        "while time.process_time() < e: pass\ntime.sleep(0.3)"
+    )
+    commands = run(f"{child} & {child}; wait", "true")
+    commands.slots()
+    commands.time(parse_command(f"{child} & {child}; wait"), 1)
+    usage = commands.usages()[f"{child} & {child}; wait"]
+    assert usage.peak_bytes is not None
+    assert usage.peak_bytes > 120 * MEGABYTE
+    assert usage.user_s + usage.system_s == pytest.approx(0.4, abs=0.15)
+
+
+def test_what_this_process_holds_is_not_a_command_s(run: Run) -> None:
+    """A small command's peak is far below that of the process that compares."""
+    kept = bytearray(200 * MEGABYTE)
+    commands = run("sleep 0.05", "sleep 0.05 ")
+    commands.slots()
+    commands.time(parse_command("sleep 0.05"), 1)
+    peak = commands.usages()["sleep 0.05"].peak_bytes
+    assert kept
+    assert peak is not None
+    assert peak < 20 * MEGABYTE
+
+
+def test_the_start_of_a_shell_is_not_counted(run: Run) -> None:
+    """Of a command that sleeps for 20 ms: the median start so far is subtracted."""
+    slot, _ = run("true;sleep 0.02").slots()
+    commands = run.open[0]
+    assert slot(1).wall < 0.2
+    assert len(commands.shell_starts) == STARTS
+    assert all(1e-4 < seconds < 0.2 for seconds in commands.shell_starts)
+    commands.shell_starts[:] = [0.015] * 99
+    assert min(slot(1).wall for _ in range(5)) < 0.02
+    assert len(commands.shell_starts) == 99 + 5
+    assert any("start of /bin/sh" in note for note in commands.notes())
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ("printf 'a\\nc\\n'", "line 2 is 'c' and not 'b'"),
+        ("printf 'a\\nb\\nc'", "5 bytes and not 4 bytes"),
+        ("false", "fails with exit code 1"),
+        ("sh -c 'echo no >&2; exit 7'", "fails with exit code 7: no"),
+        ("sh -c 'kill -SEGV $$'", "fails with signal SIGSEGV"),
+        ("sleep 60", "did not end within 1 s (--timeout)"),
+    ],
+)
+def test_what_differs_or_fails_is_one_line(run: Run, other: str, reason: str) -> None:
+    commands = run("printf 'a\\nb\\n'", other, limit_s=1.0)
+    with pytest.raises(ArmFailedError) as error:
+        commands.slots()
+    assert reason in str(error.value)
+    assert str(error.value).startswith(f"{other}: ")
+
+
+def test_unlike_outputs_can_be_compared_all_the_same(run: Run) -> None:
+    for slot in run("echo a", "echo b", "false", check=False).slots():
+        assert slot(1).wall > 0
+
+
+def test_a_flood_of_output_takes_no_memory(run: Run) -> None:
+    """300 MB on both channels: all of it is compared, and what reads it stays small."""
+    flood = "head -c 300000000 /dev/zero"
+    commands = run(f"{flood}; {flood} >&2", flood)
+    commands.slots()
+    (process,) = (
+        each
+        for each in psutil.Process().children()
+        if "measured_process.py" in " ".join(each.cmdline())
+    )
+    assert process.memory_info().rss < 40 * MEGABYTE
+    with pytest.raises(ArmFailedError, match=r"300,000,001 bytes and not 300,000,000 bytes"):
+        run(flood, f"{flood}; echo").slots()
+    assert TAIL_BYTES < MEGABYTE
+
+
+def test_what_a_command_leaves_running_is_ended(run: Run) -> None:
+    """Also what left its session; and it is said."""
+    text = "setsid sleep 3961 & true"
+    commands = run(text, text + " ")
+    commands.slots()
+    assert sleepers("3961")
+    assert any("left processes running" in note for note in commands.notes())
+    commands.close()
+    assert not sleepers("3961")
+
+
+def sleepers(argument: str) -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if process.info["cmdline"] == ["sleep", argument]
+    ]
+
+
+def test_prepare_runs_before_each_execution_and_is_not_timed(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    prepare = parse_command(f"sleep 0.1; echo x >> {lines}")
+    command = parse_command(f"wc -l {lines}")
+    with Commands(
+        [command, Command("other", command.argv, by_shell=False)], prepare, 9.0, check=False
+    ) as made:
+        slot, *_ = made.slots()
+        before = len(lines.read_text().splitlines())
+        assert slot(3).wall < 0.1
+        assert len(lines.read_text().splitlines()) == before + 3
+    broken = parse_command("false")
+    with (
+        Commands([command, command], broken, 9.0, check=True) as made,
+        pytest.raises(ArmFailedError, match="--prepare fails with exit code 1"),
+    ):
+        made.slots()
+
+
+def test_a_slower_command_is_found(tmp_path: Path) -> None:
+    """Exit code 1, a table, Markdown for a pull request; in the other order exit code 0."""
+    found = compare(tmp_path, "sleep 0.01", "sleep 0.04", "--time", "3s", "--comment", "c.md")
+    assert (found.returncode, found.stderr) == (1, "")
+    assert "sleep 0.04 is slower than sleep 0.01" in found.stdout
+    comment = (tmp_path / "c.md").read_text()
+    assert comment.startswith("**sleep 0.04 is slower than sleep 0.01: 0.")
+    assert "The check `slower` fails." in comment
+    assert "| sleep 0.01 | 1" in comment
+    quick = compare(tmp_path, "sleep 0.04", "sleep 0.01", "--time", "3s", "--format", "json")
+    assert quick.returncode == 0
+    (place,) = json.loads(quick.stdout)["places"]
+    assert place["arms"][0]["verdict"] == "faster"
+    assert place["usage"]["sleep 0.01"]["user_s"] < 0.01
+
+
+def test_an_axis_fills_the_command(tmp_path: Path) -> None:
+    """One comparison for each value; braces of other words stay."""
+    found = compare(
+        tmp_path,
+        "sleep 0.0{n}",
+        "sh -c 'sleep 0.0{n}; : {m}'",
+        *("--axis", "n=1,2", "--time", "2s", "--format", "json"),
+    )
+    places = json.loads(found.stdout)["places"]
+    assert [place["axes"] for place in places] == [{"n": 1}, {"n": 2}]
+    assert [place["baseline"] for place in places] == ["sleep 0.01", "sleep 0.02"]
+    assert places[0]["seconds"]["sh -c 'sleep 0.01; : {m}'"] > 0.01
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("true",), "write two different commands or more"),
+        (("true", "true"), "write two different commands or more"),
+        (("true", "no-such-program"), "'no-such-program', the program of"),
+        (("true", "false"), "false: fails with exit code 1"),
+        (("false", "true"), "false: fails with exit code 1"),
+        (("true", "true ", "--time", "soon"), "soon"),
+        (("true", "true ", "--margin", "200%"), "--margin"),
+        (("true", "true ", "--axis", "n"), "--axis"),
+        (("true", "true ", "--axis", "n=a"), "--axis"),
+        (("true", "true ", "--setup", "x"), "--setup goes with --revision"),
+        (("true", "true ", "--revision", "x"), "--command takes no --revision"),
+    ],
+)
+def test_wrong_usage_is_one_line(tmp_path: Path, arguments: tuple[str, ...], reason: str) -> None:
+    found = compare(tmp_path, *arguments)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert reason in found.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_an_interrupted_comparison(tmp_path: Path, number: int) -> None:
+    """By Ctrl-C and by a request to end with exit code 130; by SIGKILL too, whatever a command
+    started.
+    """
+    mark = f"39{number:02}"
+    started = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "orchestrator", "compare", "--command", "--time", "1h"),
+            *(f"setsid sleep {mark} & sleep {mark}", "true"),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    wait_until(lambda: len(sleepers(mark)) == 2)
+    started.send_signal(number)
+    assert started.communicate(timeout=20) == (None, "")
+    assert started.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 130)
+    wait_until(lambda: not sleepers(mark))
+
+
+def wait_until(holds, seconds: float = 20.0) -> None:
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
