@@ -25,7 +25,7 @@ MAX_CODE_TOKENS = {
     "sweeps": 114_500,
     "workers": 118_500,
     "store": 91_000,
-    "orchestrator": 77_500,
+    "orchestrator": 88_000,
     "webapp": 72_500,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a

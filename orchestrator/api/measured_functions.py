@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
-Result = TypeVar("Result")
+Returned = TypeVar("Returned")
 OWN = str(Path(__file__).parent)
 LINE = 300
 """Characters of an error's message that are returned."""
@@ -30,7 +30,7 @@ DEPTH = 20
 """Of containers in a result."""
 
 
-def serve(requests: int) -> Iterator[object]:
+def serve_functions(requests: int) -> Iterator[object]:
     """The reply to each request, of which each is a method of `Functions` and its arguments."""
     functions = Functions()
     for line in os.fdopen(requests, encoding="utf-8"):
@@ -140,7 +140,7 @@ def _timed(
     return (time.perf_counter() - start) / inner, began.elapsed_time(ended) / 1e3 / inner
 
 
-def _called(what: str, call: Callable[[], Result]) -> Result:
+def _called(what: str, call: Callable[[], Returned]) -> Returned:
     """What a call returns. Raises `Failed`, also where the user's code exits."""
     try:
         return call()

@@ -36,7 +36,7 @@ SAMPLE_MS = 5
 """Between two readings of the memory of a command's processes."""
 SAMPLE_SHARE = 4
 """That time at least, in multiples of what a reading takes."""
-END_S = 5.0
+KILL_S = 5.0
 PAGE = resource.getpagesize()
 
 
@@ -86,7 +86,7 @@ def main() -> None:
     if sys.argv[1] == "functions":
         _stay_behind(requests, replies.fileno())
         # its own folder is first on the path, which is the user's from now on
-        serve = importlib.import_module("measured_functions").serve
+        serve = importlib.import_module("measured_functions").serve_functions
         del sys.path[0], sys.modules["measured_functions"]
     try:
         for reply in serve(requests):
@@ -127,10 +127,10 @@ def adopt_descendants() -> None:
 
 
 def end_descendants() -> None:
-    """Kill every descendant until none is left, `END_S` at most; a killed one's children become
+    """Kill every descendant until none is left, `KILL_S` at most; a killed one's children become
     this process's own.
     """
-    deadline = time.monotonic() + END_S
+    deadline = time.monotonic() + KILL_S
     while time.monotonic() < deadline:
         for pid in process_tree(os.getpid()).keys() - {os.getpid()}:
             with contextlib.suppress(OSError):

@@ -15,7 +15,7 @@ from sweeps.number_format import duration
 from workers.measure.threads import BRIEF_SPINS, SPIN_VARIABLE
 
 PROGRAM = Path(__file__).with_name("measured_process.py")
-END_S = 10.0
+CLOSE_S = 10.0
 """Within which it ends after its pipe is closed; then it is killed."""
 
 
@@ -84,7 +84,7 @@ class MeasuredProcess:
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
         try:
-            self._process.wait(END_S)
+            self._process.wait(CLOSE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

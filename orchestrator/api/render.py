@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from typing import Literal, NamedTuple
 
 from orchestrator.api.commands import Usage
-from orchestrator.api.comparison import Compared, Result
+from orchestrator.api.comparison import Result
 from orchestrator.text_table import markdown_row, table_lines
+from sweeps.analysis.compared import ComparedArm
 from sweeps.model.flags import FLAGS
 from sweeps.number_format import count, duration, with_interval
 
@@ -20,7 +21,7 @@ PASSED, FAILED, UNDECIDED = 0, 1, 3
 """Exit codes."""
 WIDTH = 41
 """Characters of a drawn interval."""
-WIDEST = math.log(4.0)
+MAX_REACH = math.log(4.0)
 """A drawing ends at 4 times as fast or slow; an interval that goes on has an arrow."""
 MAX_SENTENCES = 6
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -50,7 +51,7 @@ class ComparisonReport:
     notes: tuple[str, ...]
     """What a reader must know of how it was measured."""
 
-    def passed(self, arm: Compared) -> Passed:
+    def passed(self, arm: ComparedArm) -> Passed:
         """Whether an interval shows that an arm is not slower (or is faster); by the margin."""
         low, high = (
             (1 / (1 + self.margin), 1 / (1 + self.margin))
@@ -109,7 +110,7 @@ class ComparisonReport:
         seconds = len(self.places) * max(filter(None, needed))
         return f"{math.ceil(seconds)}s" if seconds < 90 else f"{math.ceil(seconds / 60)}m"
 
-    def _sentence(self, result: Result, arm: Compared) -> str:
+    def _sentence(self, result: Result, arm: ComparedArm) -> str:
         base = result.names[0]
         numbers = with_interval(arm.ratio, arm.low, arm.high, ".3f")
         if arm.verdict == "equal":
@@ -137,7 +138,7 @@ class ComparisonReport:
             with_interval(each.null.value, each.null.low, each.null.high, ".3f") for each in results
         )
         yield f"The baseline against itself: {nulls}."
-        yield from self.notes
+        yield from dict.fromkeys([*self.notes, *(note for each in results for note in each.notes)])
         for flag in dict.fromkeys(flag for each in results for flag in each.flags):
             yield f"Flag {flag}: {FLAGS[flag].meaning}."
 
@@ -198,7 +199,7 @@ class ComparisonReport:
         logs = [
             math.log(end) for _, arm in arms for end in (arm.low, arm.high) if 0 < end < math.inf
         ]
-        reach = min(WIDEST, 1.1 * max([-2 * math.log(limit), *map(abs, logs)]))
+        reach = min(MAX_REACH, 1.1 * max([-2 * math.log(limit), *map(abs, logs)]))
         labels = [f"{arm.name} {place.text}".rstrip() for place, arm in arms]
         width = max(map(len, labels))
         scale = Scale(reach, limit)
@@ -228,7 +229,7 @@ class Scale(NamedTuple):
         left = WIDTH // 2
         return f"{low:<{left}}1{high:>{WIDTH - left - 1}}"
 
-    def draw(self, arm: Compared) -> str:
+    def draw(self, arm: ComparedArm) -> str:
         """`●` the estimate, `├─┤` its interval, `│` equal times, `┊` the margin."""
         cells = ["·"] * WIDTH
         cells[self.column(self.limit)], cells[self.column(1.0)] = "┊", "│"
@@ -261,7 +262,7 @@ def _used(place: Place, name: str) -> list[str]:
     return [seconds_text(usage.user_s), seconds_text(usage.system_s), size]
 
 
-def _verdict(arm: Compared) -> str:
+def _verdict(arm: ComparedArm) -> str:
     """In a word: an interval that ends above the margin, and holds 1, is `not slower`."""
     return "not slower" if arm.verdict == "undecided" and arm.not_slower else arm.verdict
 
@@ -295,7 +296,7 @@ def _place_json(place: Place) -> dict[str, object]:
     }
 
 
-def _arm_json(arm: Compared) -> dict[str, object]:
+def _arm_json(arm: ComparedArm) -> dict[str, object]:
     return {
         name: None if value in {math.inf, -math.inf} else value
         for name, value in asdict(arm).items()

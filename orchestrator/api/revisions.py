@@ -23,7 +23,7 @@ from sweeps.errors import UserError, did_you_mean
 from sweeps.model.flags import quarantine_reasons
 from sweeps.stats.visits import Visit, pool_visits
 
-PREFIX = "breakeven-trees-"
+TREES_PREFIX = "breakeven-trees-"
 LOCK = "lock"
 """File that a running comparison holds locked, so that the next one knows what a killed one
 left."""
@@ -143,7 +143,7 @@ class Repository:
         """
         remove_abandoned()
         self._forget_removed()
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        folder = Path(tempfile.mkdtemp(prefix=TREES_PREFIX))
         made: list[Revision] = []
         with (folder / LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -162,7 +162,7 @@ class Repository:
 
     def _forget_removed(self) -> None:
         """Remove what the repository knows of trees of ours that are gone."""
-        ours = f"worktree {Path(tempfile.gettempdir()) / PREFIX}"
+        ours = f"worktree {Path(tempfile.gettempdir()) / TREES_PREFIX}"
         for line in self.git("worktree", "list", "--porcelain").splitlines():
             tree = line.removeprefix("worktree ")
             if line.startswith(ours) and not Path(tree).exists():
@@ -223,7 +223,7 @@ def _set_up(tree: Path, command: str) -> None:
 
 def remove_abandoned() -> None:
     """Remove the work trees of comparisons that were killed, of any repository."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{TREES_PREFIX}*"):
         # of another user, or removed meanwhile
         with contextlib.suppress(OSError):
             if folder.stat().st_uid != os.geteuid():

@@ -18,9 +18,9 @@ from sweeps.errors import UserError
 if TYPE_CHECKING:
     from orchestrator.api.commands import Usage
     from orchestrator.api.comparison import Result, Slot
+    from orchestrator.api.function_arms import Values
 
 Format = Literal["table", "json", "markdown"]
-Values = Mapping[str, float]
 AXIS = re.compile(r"([A-Za-z_]\w*)=(.+)")
 
 
@@ -163,7 +163,7 @@ def compare(
 class Source(NamedTuple):
     """Where the arms of a comparison come from."""
 
-    open: Callable[[Values], AbstractContextManager[Arms]]
+    open: Callable[["Values"], AbstractContextManager[Arms]]
     """Arms at a place of the axes."""
     control: str | None = None
     """Name of the arm that cannot differ from the baseline."""
@@ -217,7 +217,7 @@ def _commands(
     named = _several("command", "'sort big.txt' 'sort --parallel=2 big.txt'", texts)
     named += [] if control is None else [control]
 
-    def opened(values: Values) -> Commands:
+    def opened(values: "Values") -> Commands:
         return Commands(
             [parse_command(_filled(text, values)) for text in named],
             None if prepare is None else parse_command(_filled(prepare, values)),
@@ -295,14 +295,14 @@ def _several(what: str, example: str, names: Sequence[str]) -> list[str]:
     return list(names)
 
 
-def _filled(text: str, values: Values) -> str:
+def _filled(text: str, values: "Values") -> str:
     """A command with `{name}` of each axis replaced by its value."""
     for name, value in values.items():
         text = text.replace(f"{{{name}}}", f"{value}")
     return text
 
 
-def _places(axes: Sequence[str]) -> Iterator[Values]:
+def _places(axes: Sequence[str]) -> "Iterator[Values]":
     """All combinations of the values of some axes, `n=64,256` each. Raises `UserError`."""
     names, lists = [], []
     for text in axes:
