@@ -54,6 +54,7 @@ SCREENS = (
     ),
     Screen("point", "Evidence", "point", "store", draws=("charts",)),
     Screen("compare", "Compare", "compare", "store"),
+    Screen("history", "History", "history", "scope", "When did a speed-up move?", ("charts",)),
     Screen("runs", "Runs", "runs", "store"),
     Screen("sql", "SQL", "sql", "store", draws=("tables",)),
     *([Screen("submit", "Submit", "submit", "queue")] if queueing.submissions_allowed() else ()),

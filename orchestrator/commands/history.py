@@ -14,7 +14,7 @@ from store.open.engine import connect_readonly
 from store.read.evidence.trends import sweep_trends
 from sweeps.analysis.trends import Trend
 from sweeps.model.metrics import INTERVAL
-from sweeps.text.trends import change_text, time_text, trends_text
+from sweeps.text.trends import change_text, ends_text, trends_text
 
 STEADY, SLOWER, UNDECIDED = 0, 1, 3
 """Exit codes: no speed-up fell; one did; there are too few measurements to find a change."""
@@ -71,7 +71,7 @@ def _lines(name: str, db: str | None, trends: Sequence[Trend]) -> Iterator[str]:
     )
     changed = [pair for pair in named if pair[1].changes]
     yield trends_text(name, trends)
-    rows = [(label, str(len(trend.measurements)), *_ends(trend)) for label, trend in named]
+    rows = [(label, str(len(trend.measurements)), *ends_text(trend)) for label, trend in named]
     yield ""
     yield from text_table.table_lines(
         ("comparison", "times", f"first [{INTERVAL}]", f"last [{INTERVAL}]"), rows[:MAX_TRENDS]
@@ -80,13 +80,6 @@ def _lines(name: str, db: str | None, trends: Sequence[Trend]) -> Iterator[str]:
         yield f"and {len(rows) - MAX_TRENDS} more: --format json"
     for label, trend in changed[:MAX_TRENDS]:
         yield f"{label}: {change_text(trend.changes[-1])}"
-
-
-def _ends(trend: Trend) -> Iterator[str]:
-    """The first and the last speed-up, with its interval and time."""
-    for each in (trend.measurements[0], trend.measurements[-1]):
-        low, high = each.found.low, each.found.high
-        yield f"{each.found.value:.3g}x [{low:.3g}, {high:.3g}] {time_text(each.at)}"
 
 
 def _as_dict(trend: Trend) -> dict[str, Any]:

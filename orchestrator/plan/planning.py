@@ -456,6 +456,7 @@ def plan_as_dict(plan: Plan, shown: Preview, stale: Mapping[Change, int]) -> dic
     return {
         "name": plan.expansion.sweep.name,
         "question": plan.expansion.sweep.question,
+        "text": describe_plan(plan, None, stale),
         "points": plan.expansion.points,
         "jobs": len(plan.expansion.jobs),
         "comparisons": plan.requested,

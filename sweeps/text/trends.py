@@ -29,12 +29,27 @@ def change_text(change: Change) -> str:
     """By how much, since when and what was recorded otherwise, such as `5.1 % slower since
     2026-11-23 07:23 (1.52x -> 1.44x); changed: torch 2.14.0 -> 2.15.0`.
     """
-    ratio = change.ratio
-    side = f"{100 * (1 - ratio):.1f} % slower" if ratio < 1 else f"{100 * (ratio - 1):.1f} % faster"
     return (
-        f"{side} since {time_text(change.at)} ({change.before:.3g}x -> {change.after:.3g}x);"
+        f"{moved_text(change)} ({change.before:.3g}x -> {change.after:.3g}x);"
         f" changed: {changes_text(change.what)}"
     )
+
+
+def moved_text(change: Change) -> str:
+    """By how much and since when."""
+    ratio = change.ratio
+    side = f"{100 * (1 - ratio):.1f} % slower" if ratio < 1 else f"{100 * (ratio - 1):.1f} % faster"
+    return f"{side} since {time_text(change.at)}"
+
+
+def ends_text(trend: Trend) -> tuple[str, str]:
+    """The first and the last speed-up, each with its interval and time."""
+    first, last = (
+        f"{each.found.value:.3g}x [{each.found.low:.3g}, {each.found.high:.3g}]"
+        f" {time_text(each.at)}"
+        for each in (trend.measurements[0], trend.measurements[-1])
+    )
+    return first, last
 
 
 def time_text(at: str) -> str:

@@ -7,47 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from store.open.engine import connect
-from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Protocol
-from sweeps.model.outcome import Environment
+from tests.fixtures.nightly import chain
 from tests.orchestrator.commands import in_process
-from tests.store.conftest import a_job, an_outcome, keep
-
-DAY_S = 86_400.0
-TORCH = [
-    Environment(device="cpu", device_name="Imaginary", facts={"torch": version})
-    for version in ("2.14.0", "2.15.0")
-]
-RATES = (0.5, 0.7)
-VISITS = 4
-VISIT_SD = 0.004
-"""By which visits of one day differ besides the noise of their rounds."""
-
-
-def chain(path: Path, seed: int, *, days: int = 10, falls: int | None = None) -> None:
-    """A store with so many measurements of two arms, each at a revision of its own; from day
-    `falls` on the first is 5 % slower, and torch a newer one.
-    """
-    random = np.random.default_rng(seed)
-    engine = connect(str(path))
-    job = a_job(keep_rates=RATES)
-    submit_sweep(engine, NewSweep("nightly", "text", "Does it pay?"), job.comparisons(), [])
-    for day in range(days):
-        fallen = falls is not None and day >= falls
-        for turn in range(VISITS):
-            drawn = np.exp(random.normal(0, VISIT_SD, 2))
-            visit = job.model_copy(update={"round": turn, "protocol": Protocol(passes=VISITS)})
-            outcome = an_outcome(
-                visit,
-                seed=int(random.integers(1 << 30)),
-                ended_at=1_790_000_000.0 + DAY_S * day + 60 * turn,
-                speedups=(1.5 * drawn[0] / (1.05 if fallen else 1.0), 1.2 * drawn[1]),
-                pairs=20,
-                environment=TORCH[fallen],
-            )
-            keep(engine, outcome.model_copy(update={"commit": f"{day:07x}"}))
-    engine.dispose()
 
 
 def history(path: Path, *options: str) -> Any:

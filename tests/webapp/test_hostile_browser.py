@@ -18,6 +18,7 @@ from tests.webapp.served import FITS, WAIT_MS, Watch
 
 APP = Path(__file__).parents[2] / "webapp" / "app.py"
 PATHS = re.findall(r'Screen\("\w+", "\w+", "(\w*)"', APP.read_text(encoding="utf-8"))
+PATHS.remove("submit")  # which is there with --allow-submit alone, see test_submit.py
 
 
 @pytest.fixture(scope="module")

@@ -116,18 +116,18 @@ def test_from_a_file_to_the_queue(tmp_path: Path, browser: Browser) -> None:
         expect(page.get_by_text("sweep.yaml:")).to_contain_text("keep_rate", timeout=WAIT_MS)
         assert page.get_by_role("button", name="Queue it").count() == 0
         check(page, SWEEP)
-        expect(page.get_by_text("in 3 jobs; 0 answered")).to_be_visible(timeout=WAIT_MS)
+        expect(page.get_by_text("3 comparisons in 3 jobs")).to_be_visible(timeout=WAIT_MS)
         page.get_by_role("spinbutton", name="Priority").fill("7")
-        page.get_by_role("textbox", name="Your name").fill("Ann")
+        page.get_by_role("textbox", name="Your name").fill("<b>Ann")
         page.get_by_role("button", name="Queue it").click()
         expect(page.get_by_text("1 tiny: queued, priority 7")).to_be_visible(timeout=WAIT_MS)
         engine = connect_readonly(url)
         (sent,) = submissions(engine)
         assert (sent.name, sent.text, sent.priority) == ("tiny", SWEEP, 7)
-        assert sent.submitted_by == "Ann (page)"
+        assert sent.submitted_by == "<b>Ann (page)"
         for button, state in (("Pause", "paused"), ("Resume", "queued")):
             page.get_by_role("button", name=button).click()
-            card = page.get_by_text("priority 7 · by Ann (page)")
+            card = page.get_by_text("priority 7 · by <b>Ann (page)")
             expect(card).to_contain_text(f"1 tiny: {state}", timeout=WAIT_MS)
             assert find_submission(engine, 1).state == state
         page.get_by_role("button", name="Cancel").click()

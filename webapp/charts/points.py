@@ -46,7 +46,7 @@ class Measure:
     one below the other."""
     _: KW_ONLY
     form: str = "~r"
-    """Of the ticks, as d3 takes it."""
+    """Of the ticks, as d3 takes it; of days, where it has a `%`."""
     alpha: float = 0.05
     """Probability that an interval of it misses."""
     ends: tuple[str, str] = ("", "")
@@ -162,6 +162,8 @@ def channel(kind: type[Place], measure: Measure, rows: pd.DataFrame) -> Place:
         return row_axis(kind, list(dict.fromkeys(rows[measure.column])), measure.column)
     if measure.scale == "time":
         axis = alt.Axis(title=measure.title, labelOverlap="greedy", grid=False)
+        if "%" in measure.form:
+            axis.tickCount, axis.format = "day", measure.form
         return kind(f"{measure.column}:T", axis=axis, scale=alt.Scale(type="utc", padding=24))
     span = measure.extent(rows)
     note = {"lower": " (less is better)", "higher": " (more is better)"}.get(measure.better, "")

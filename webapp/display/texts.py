@@ -30,6 +30,7 @@ SIGNS: Mapping[str, str | Callable[[re.Match[str]], str]] = {
     r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)x(?!\w)": r"\1×",
     r"(?<![\w.=-])-(?=\d)": "−",
     r"^-$": "–",
+    " -> ": " → ",
     r"(?<![\w.,=[])\d{1,3}(?:,\d{3})+(?![\w,])": lambda found: found[0].replace(",", THIN),
     r"(?<![\w.,])(\d+)(\d{3})(?=(?:\.\d+)? ms\b)": rf"\1{THIN}\2",
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::[\d.]+)?(?:Z|\+00:00)?": lambda found: moment(

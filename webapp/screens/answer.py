@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from store.read.curves import label_hosts
+from store.read.evidence.trends import measured_days
 from store.read.quality import conclude_quality, join_quality, quality_metrics, quality_rows
 from store.rows.frames import rows_of
 from sweeps.model.flags import split_flags, wrong
@@ -35,7 +36,7 @@ from webapp.charts.scales import x_span
 from webapp.display import links, plain, texts
 from webapp.display.arm_style import ArmStyle, arm_styles
 from webapp.display.axis_curves import Axis, curves_along, size_of
-from webapp.queries import Scope
+from webapp.queries import Scope, kept
 from webapp.widgets import filters
 from webapp.widgets.answers import PanelAnswers, answers_of_panel, best_arm, gains, place_of, speeds
 from webapp.widgets.arm_table import ArmRow, arm_table_html
@@ -51,6 +52,9 @@ MAX_PANELS = 12
 BESIDE: tuple[Axis, ...] = ("tokens", "gmacs")
 # and parameters of the address that other pages do not take.
 ON_THIS_PAGE = frozenset({"arm", "axis", "flagged", "references"})
+
+# See `store.read.evidence.trends.measured_days`.
+sweep_days = kept(measured_days)
 
 
 def measured_span(known: PanelAnswers) -> str:
@@ -167,7 +171,11 @@ def _show_table(known: PanelAnswers, rows: Sequence[ArmRow], sweep: str) -> None
         tokens=first_clear_tokens(known),
     )
     words = "Another number of tokens, or a limit on quality: choose an arm"
-    st.html(f"<p>{plain.link(words, choose)}</p>")
+    found = [plain.link(words, choose)]
+    if days := sweep_days(sweep):
+        history = links.page_link("history", **{**_address(), "sweep": sweep})
+        found.append(plain.link(f"How it moved in {count(days + 1, 'day')}", history))
+    st.html(f"<p>{' · '.join(found)}</p>")
 
 
 def _notes(found: Sequence[Panel], reading: Sequence[str], scope: Scope, axis: Axis) -> None:

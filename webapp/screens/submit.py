@@ -3,25 +3,11 @@
 import streamlit as st
 
 from sweeps.errors import UserError
-from sweeps.number_format import count, duration
 from webapp.display import plain
 from webapp.widgets import queueing
 from webapp.widgets.queueing import CheckedSweep
 
 MAX_MB = 1  # of a sweep file
-
-
-def plan_words(checked: CheckedSweep) -> str:
-    """The counts of a plan and the longest time that it takes."""
-    plan, left = checked.plan, len(checked.plan["jobs_left"])
-    words = (
-        f"{count(plan['points'], 'point')}, {count(plan['comparisons'], 'comparison')} in"
-        f" {count(plan['jobs'], 'job')}; {plan['answered']} answered in this app's environment,"
-        f" {count(left, 'job')} left"
-    )
-    if not left:
-        return f"{words}."
-    return f"{words}, at most {duration(plan['upper_bound_s'])} on an idle machine like this one."
 
 
 def _read_file() -> None:
@@ -41,8 +27,7 @@ def _check(text: str) -> None:
 
 def _offer(checked: CheckedSweep) -> None:
     """The plan, and the button that queues it."""
-    plain.headline(f"{checked.name}: {checked.plan['question'] or 'ready to be queued'}")
-    plain.sentence(plan_words(checked))
+    plain.sentence(checked.plan["text"])
     for warning in checked.plan["warnings"]:
         plain.sentence(f"warning: {warning}", "muted")
     with st.container(horizontal=True, vertical_alignment="bottom"):

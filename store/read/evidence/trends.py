@@ -8,16 +8,25 @@ from itertools import groupby
 from math import inf, log
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Row, select
+from sqlalchemy import Connection, Engine, Row, Select, func, select
 
 from store.derive.effects import stored_pairs
 from store.derive.payloads import payload_of
 from store.derive.sample_store import StoredPair, quarantined
 from store.errors import StoreError
+from store.read.evidence.compare_queries import DAY_S
 from store.read.queries import find_sweep
 from store.rows.row_mapping import timestamp
 from store.rows.transactions import batches, reading
-from store.schema.tables import ATTEMPT, COMPARISON, EFFECT, ENVIRONMENT, SWEEP_COMPARISON, named
+from store.schema.tables import (
+    ATTEMPT,
+    COMPARISON,
+    EFFECT,
+    ENVIRONMENT,
+    PAIR,
+    SWEEP_COMPARISON,
+    named,
+)
 from sweeps.analysis.trends import Trend, TrendPoint
 from sweeps.model.job import Comparison
 from sweeps.stats.pooling import SpeedUp
@@ -29,18 +38,12 @@ def sweep_trends(engine: Engine, name: str, metric: str | None = None) -> list[T
 
     Raises `StoreError` for an unknown sweep, and for a metric without a measurement.
     """
-    sweep = find_sweep(engine, name)["id"]
-    asked = (
-        select(COMPARISON.c.question_id)
-        .join(SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == COMPARISON.c.comparison_id)
-        .where(SWEEP_COMPARISON.c.sweep == sweep)
-    )
     answers = (
         select(*named(EFFECT, "comparison_id question_id environment metric"), COMPARISON.c.kind)
         .add_columns(*named(COMPARISON, "payload content_hashes"))
         .add_columns(*named(ENVIRONMENT, "device_name facts"))
         .select_from(EFFECT.join(COMPARISON).join(ENVIRONMENT))
-        .where(EFFECT.c.question_id.in_(asked), EFFECT.c.effect_se.is_not(None))
+        .where(EFFECT.c.question_id.in_(_questions(engine, name)), EFFECT.c.effect_se.is_not(None))
         .distinct()
     )
     with reading(engine) as connection:
@@ -62,6 +65,28 @@ def sweep_trends(engine: Engine, name: str, metric: str | None = None) -> list[T
         Trend(*key, shown, sorted(each, key=lambda one: one.at), len(found))
         for key, each in sorted(found.items())
     ]
+
+
+def measured_days(engine: Engine, name: str) -> int:
+    """Days (UTC) between the oldest and the newest attempt at the questions of a sweep."""
+    ended = ATTEMPT.c.ended_at
+    span = (
+        select(func.min(ended), func.max(ended))
+        .select_from(PAIR.join(ATTEMPT).join(COMPARISON))
+        .where(COMPARISON.c.question_id.in_(_questions(engine, name)))
+    )
+    with reading(engine) as connection:
+        first, last = connection.execute(span).one()
+    return 0 if first is None else int(last // DAY_S - first // DAY_S)
+
+
+def _questions(engine: Engine, name: str) -> Select[Any]:
+    """Those of the newest revision of a sweep. Raises `StoreError` for an unknown one."""
+    return (
+        select(COMPARISON.c.question_id)
+        .join(SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == COMPARISON.c.comparison_id)
+        .where(SWEEP_COMPARISON.c.sweep == find_sweep(engine, name)["id"])
+    )
 
 
 def _measurements(

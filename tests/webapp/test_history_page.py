@@ -1,0 +1,82 @@
+"""The page History, on a store in which one of two arms becomes slower on a known day."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from store.open.engine import connect_readonly
+from store.read.evidence.trends import measured_days, sweep_trends
+from tests.fixtures.nightly import RATES, chain
+from tests.webapp.conftest import Open
+from tests.webapp.served import CHART, WAIT_MS, Watch
+from webapp.charts.trends import trend_info
+from webapp.display.arm_style import ArmStyle
+
+FELL = "topk keep_rate=0.5, 196 tokens: 4.8 % slower since 27 Sep 14:16"
+WHAT = "commit 0000005 → 0000006, torch 2.14.0 → 2.15.0"
+
+
+@pytest.fixture(scope="module")
+def falling(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Ten days, the first arm 5 % slower from the seventh on."""
+    path = tmp_path_factory.mktemp("falling") / "x.db"
+    chain(path, 0, falls=6)
+    return str(path)
+
+
+def test_the_chart(falling: str) -> None:
+    """One rule, between the last day before and the first one after, with what changed beside it;
+    every measurement with its interval.
+    """
+    engine = connect_readonly(falling)
+    trends = sweep_trends(engine, "nightly")
+    assert measured_days(engine, "nightly") == 9
+    named = {f"arm {number}": each for number, each in enumerate(trends)}
+    info = trend_info(named, {arm: ArmStyle("#1a70b8", [1, 0]) for arm in named})
+    assert len(info.rows) == 10 * len(RATES)
+    assert (info.rows["low"] < info.rows["speedup"]).all()
+    assert (info.rows["speedup"] < info.rows["high"]).all()
+    (lines,), (texts,) = info.lines, info.texts
+    (moved,) = (arm for arm, each in named.items() if each.changes)
+    days = info.rows.loc[info.rows["arm"] == moved, "at"].to_list()
+    assert set(lines.rows["at"]) == {days[5] + (days[6] - days[5]) / 2}
+    assert set(lines.rows["arm"]) == {moved}
+    assert list(texts.rows["text"]) == [WHAT]
+    assert list(texts.rows["late"]) == [True]
+
+
+def test_the_page(falling: str, served: Callable[[str], str], browser: Browser) -> None:
+    """The fall is the headline and what assistive technology reads; Answer leads there; arms are
+    chosen by chips, which stand in the address.
+    """
+    address = served(falling)
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    watch = Watch(page, address)
+    page.goto(f"{address}/?sweep=nightly")
+    page.get_by_role("link", name="How it moved in 10 days").click(timeout=WAIT_MS)
+    page.wait_for_url("**/history?sweep=nightly*")
+    expect(page.get_by_role("heading", name=FELL)).to_be_visible(timeout=WAIT_MS)
+    expect(page.get_by_text(f"Changed: {WHAT}").first).to_be_visible()
+    chart = page.locator("[data-testid=stVegaLiteChart]:has(.marks)")
+    expect(page.locator(CHART)).to_have_count(1, timeout=WAIT_MS)
+    assert chart.get_attribute("aria-label") == FELL
+    table = page.get_by_role("region", name="Comparisons")
+    place = table.bounding_box()
+    assert place is not None
+    assert place["y"] < 900
+    expect(table.get_by_role("row")).to_have_count(1 + len(RATES))
+    expect(page.locator("[data-testid=stVegaLiteChart]")).to_contain_text(WHAT)
+    page.get_by_role("button", name="Remove topk keep_rate=0.5").click()
+    page.wait_for_url("**arms=topk+keep_rate%3D0.7*", timeout=WAIT_MS)
+    expect(page.locator("[data-testid=stVegaLiteChart]")).not_to_contain_text(WHAT, timeout=WAIT_MS)
+    watch.check()
+    page.close()
+
+
+def test_nothing_moved(filled: str, opened: Open) -> None:
+    """One day decides nothing: the sentence of the terminal, and no rule."""
+    app = opened(filled, "screens/history.py", sweep="quickstart")
+    shown = " ".join(html.proto.body for html in app.get("html"))
+    assert "with fewer than 4 measurements" in shown
+    assert "slower since" not in shown
