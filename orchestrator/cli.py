@@ -87,6 +87,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "sweeps:reanalyse_stored",
         "Rebuild statistics, verdicts and break-even points from the raw samples.",
     ),
+    "archive": (
+        "sweeps:archive",
+        "Move raw samples of old attempts from the store into Parquet files; everything reads them"
+        " there.",
+    ),
     "schema": (
         "catalogue:schema",
         "Print the JSON Schema of sweep files, for editors (kept in sweeps/schema.json).",

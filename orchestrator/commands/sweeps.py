@@ -1,7 +1,10 @@
 """Commands on the sweeps of a store: their state, their report, and a new analysis."""
 
+import shlex
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -12,6 +15,7 @@ from store.errors import StoreError
 from store.open.engine import connect, connect_readonly
 from store.rows.location import database_option
 from sweeps.model.metrics import INTERVAL
+from sweeps.number_format import count
 
 WATCH_S = 2.0
 """How often `status --watch` looks."""
@@ -159,3 +163,38 @@ def reanalyse_stored(
         derived = reanalyse(engine, name, processes=processes, show=display.advance)
     typer.echo(f"{derived} comparisons analysed again")
     label_stored_arms(engine, params_label)
+
+
+def archive(
+    before: Annotated[
+        datetime,
+        typer.Option(
+            formats=["%Y-%m-%d"], metavar="DATE", help="Attempts that ended before this day (UTC)."
+        ),
+    ],
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", file_okay=False, help="Folder of the files. Default: beside the store."
+        ),
+    ] = None,
+    db: Database = None,
+) -> None:
+    """Move raw samples into Parquet files, which must stay where they are. Nothing is lost if it is
+    interrupted.
+    """
+    from store.write.archive import archive_samples
+
+    connect_readonly(db).dispose()  # a store that is not there is not created
+    engine = connect(db)
+    moved = archive_samples(engine, before.replace(tzinfo=UTC).timestamp(), to)
+    typer.echo(
+        f"samples of {count(moved.attempts, 'attempt')} moved to {moved.folder}:"
+        f" {moved.stored_bytes:,} bytes of the store, {moved.file_bytes:,} bytes of files"
+    )
+    if moved.attempts:
+        path = engine.url.database
+        shrink = f"python -m sqlite3 {shlex.quote(str(path))} VACUUM"
+        if engine.dialect.name != "sqlite":
+            shrink = 'psql -c "VACUUM FULL sample, sample_series"'
+        typer.echo(f"new rows use their space; this gives it back, while nothing runs: {shrink}")

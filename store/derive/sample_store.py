@@ -9,9 +9,10 @@ from math import exp
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from sqlalchemy import Connection, Row, Table, bindparam, select
+from sqlalchemy import Connection, Row, Table
 
 from store.rows.row_mapping import finite
+from store.rows.sample_archive import stored_samples
 from store.rows.sample_codec import (
     Times,
     Timings,
@@ -107,12 +108,6 @@ def quarantined(used: Sequence[StoredPair]) -> bool:
     return all(quarantine_reasons(split_flags(row.flags)) for row in used)
 
 
-_SAMPLES = select(SAMPLE).where(SAMPLE.c.attempt == bindparam("attempt"))
-_SERIES = select(SAMPLE_SERIES.c.metric, SAMPLE_SERIES.c.seconds).where(
-    SAMPLE_SERIES.c.attempt == bindparam("attempt")
-)
-
-
 class SampleStore(PayloadStore[Timings]):
     """Timings in interleaved rounds: attempts on one host are pooled."""
 
@@ -129,10 +124,9 @@ class SampleStore(PayloadStore[Timings]):
         return [(SAMPLE, pack_samples(outcome.samples)), *series]
 
     def load(self, connection: Connection, attempt: int) -> Timings:
-        of = {"attempt": attempt}
-        return unpack_samples(
-            connection.execute(_SAMPLES, of).one(), connection.execute(_SERIES, of)
-        )
+        found = stored_samples(connection, attempt)
+        assert found is not None, f"attempt {attempt} counts as timed"
+        return unpack_samples(*found)
 
     def missing(self, data: Timings | None, arm: int) -> str | None:
         if data is None or arm not in data.arms:

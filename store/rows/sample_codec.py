@@ -4,6 +4,7 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,15 @@ from sweeps.model.outcome import Samples
 from sweeps.stats.timing import Rounds
 
 Times = NDArray[np.float64]
+StoredSample = Row[Any] | SimpleNamespace
+"""A row of table `sample` or `sample_series`; its arrays are packed, or flat as from an archive."""
+ARRAYS: Mapping[str, str] = {
+    "seconds": "<f8",
+    "event_seconds": "<f8",
+    "run_order": "<i4",
+    "bursts": "<f8",
+}
+"""Columns that hold arrays, and the type of their elements."""
 
 
 @dataclass
@@ -99,17 +109,22 @@ def pack_series(samples: Samples) -> list[dict[str, Any]]:
     return [{"metric": name, "seconds": _squeeze(found[name], "<f8")} for name in sorted(found)]
 
 
-def unpack_samples(row: Row[Any], series: Iterable[Row[Any]] = ()) -> Timings:
+def unpack_samples(row: StoredSample, series: Iterable[StoredSample] = ()) -> Timings:
     """The timings in a row of table `sample`, with its rows of `sample_series`."""
     shape = (row.rounds, row.columns)
-    device = None if row.event_seconds is None else _stretch(row.event_seconds, shape)
-    more = {str(each.metric): _stretch(each.seconds, shape) for each in series}
-    return Timings(json.loads(row.arms), _stretch(row.seconds, shape), device, more)
+    device = unpack_array(row, "event_seconds")
+    more = {str(each.metric): unpack_array(each, "seconds").reshape(shape) for each in series}
+    return Timings(
+        json.loads(row.arms),
+        unpack_array(row, "seconds").reshape(shape),
+        None if device is None else device.reshape(shape),
+        more,
+    )
 
 
-def restore_samples(row: Row[Any], series: Iterable[Row[Any]]) -> Samples:
+def restore_samples(row: StoredSample, series: Iterable[StoredSample]) -> Samples:
     """What `pack_samples` and `pack_series` packed."""
-    found, bursts = unpack_samples(row, series), row.bursts and zlib.decompress(row.bursts)
+    found, bursts = unpack_samples(row, series), unpack_array(row, "bursts")
     device, width = found.event_seconds, len(set(found.arms))
     return Samples.model_validate(
         {
@@ -120,17 +135,22 @@ def restore_samples(row: Row[Any], series: Iterable[Row[Any]]) -> Samples:
             "event_seconds": None if device is None else device.tolist(),
             "order": unpack_order(row),
             "series": {name: times.tolist() for name, times in found.series.items()},
-            "bursts": bursts and np.frombuffer(bursts, dtype="<f8").reshape(-1, width).tolist(),
+            "bursts": None if bursts is None else bursts.reshape(-1, width).tolist(),
         }
     )
 
 
-def unpack_order(row: Row[Any]) -> tuple[tuple[int, ...], ...]:
+def unpack_order(row: StoredSample) -> tuple[tuple[int, ...], ...]:
     """For each round the columns in the order they ran, from a row of table `sample`."""
-    order = np.frombuffer(zlib.decompress(row.run_order), dtype="<i4").reshape(
-        row.rounds, row.columns
-    )
+    order = unpack_array(row, "run_order").reshape(row.rounds, row.columns)
     return tuple(map(tuple, order.tolist()))
+
+
+def unpack_array(row: StoredSample, name: str) -> Any:
+    """The flat array in a column; `None` for NULL."""
+    found = getattr(row, name)
+    packed = isinstance(found, bytes)
+    return np.frombuffer(zlib.decompress(found), dtype=ARRAYS[name]) if packed else found
 
 
 def _table(values: tuple[tuple[float, ...], ...], columns: int, name: str) -> Times:
@@ -145,7 +165,3 @@ def _table(values: tuple[tuple[float, ...], ...], columns: int, name: str) -> Ti
 
 def _squeeze(array: NDArray[Any], dtype: str) -> bytes:
     return zlib.compress(np.ascontiguousarray(array, dtype=dtype).tobytes(), level=1)
-
-
-def _stretch(blob: bytes, shape: tuple[int, int]) -> Times:
-    return np.frombuffer(zlib.decompress(blob), dtype="<f8").reshape(shape)

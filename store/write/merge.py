@@ -11,6 +11,7 @@ from store.derive.payloads import PredictionStore, TextScoreStore
 from store.errors import StoreError
 from store.rows.profiles import load_profiles
 from store.rows.row_mapping import insert_new, insert_row
+from store.rows.sample_archive import stored_samples
 from store.rows.sample_codec import restore_samples
 from store.rows.transactions import reading, writing
 from store.schema.tables import (
@@ -24,8 +25,6 @@ from store.schema.tables import (
     PROFILE,
     PROFILE_TIME,
     REFERENCE,
-    SAMPLE,
-    SAMPLE_SERIES,
     SWEEP,
     SWEEP_COMPARISON,
     TEXT_SCORES,
@@ -131,8 +130,8 @@ def stored_outcome(connection: Connection, attempt: int) -> Outcome:
         select(ATTEMPT.c.payload).where(ATTEMPT.c.id == attempt)
     ).scalar_one()
     raw: dict[str, Any] = {"profiles": load_profiles(connection, attempt) or None}
-    for row in rows(SAMPLE):
-        raw["samples"] = restore_samples(row, rows(SAMPLE_SERIES))
+    if (samples := stored_samples(connection, attempt)) is not None:
+        raw["samples"] = restore_samples(*samples)
     for row in rows(PREDICTIONS):
         raw["predictions"] = PredictionStore.unpack(row.payload)
     for row in rows(TEXT_SCORES):

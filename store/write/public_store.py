@@ -21,9 +21,10 @@ from sqlalchemy import (
 )
 
 from store.rows.frames import read_frame
+from store.rows.sample_archive import stored_samples
 from store.rows.sample_codec import unpack_samples
 from store.rows.transactions import reading
-from store.schema.tables import ATTEMPT, PAIR, SAMPLE, SAMPLE_SERIES
+from store.schema.tables import ATTEMPT, PAIR, SAMPLE
 from store.views.public import TABLES
 
 if TYPE_CHECKING:
@@ -76,7 +77,11 @@ def public_frames(
         whole = [column.name for column in shown if isinstance(column.type, Integer)]
         frames[name] = frame.astype(dict.fromkeys(whole, "Int64"))
     if samples != "none":
-        rows = select(SAMPLE).where(SAMPLE.c.attempt.in_(attempts)).order_by(SAMPLE.c.attempt)
+        rows = (
+            select(SAMPLE.c.attempt)
+            .where(SAMPLE.c.attempt.in_(attempts))
+            .order_by(SAMPLE.c.attempt)
+        )
         frames["sample"] = _samples(engine, rows, summary=samples == "summary")
     return frames
 
@@ -91,8 +96,9 @@ def _samples(engine: Engine, rows: Select[tuple[object, ...]], *, summary: bool)
     parts = []
     with reading(engine) as connection:
         for row in connection.execute(rows):
-            of_attempt = SAMPLE_SERIES.c.attempt == row.attempt
-            found = unpack_samples(row, connection.execute(select(SAMPLE_SERIES).where(of_attempt)))
+            samples = stored_samples(connection, row.attempt)
+            assert samples is not None
+            found = unpack_samples(*samples)
             for metric, table in {"wall": found.seconds, **found.series}.items():
                 times = {"arm": np.tile(found.arms, len(table)), "ms": 1e3 * table.ravel()}
                 rounds = np.repeat(np.arange(len(table)), len(found.arms)) + 1

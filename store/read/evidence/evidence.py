@@ -14,6 +14,7 @@ from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts, 
 from store.errors import StoreError
 from store.rows.location import display_name
 from store.rows.placement import Place
+from store.rows.sample_archive import stored_samples
 from store.rows.sample_codec import unpack_order
 from store.rows.transactions import reading
 from store.schema.tables import (
@@ -23,7 +24,6 @@ from store.schema.tables import (
     EFFECT,
     ENVIRONMENT,
     FAILURE,
-    SAMPLE,
     SWEEP,
     SWEEP_COMPARISON,
     named,
@@ -323,9 +323,7 @@ def _attempt(connection: Connection, pair: Row[Any], used: bool) -> StoredAttemp
         failure = Failure(
             arm=found.arm, reason=found.reason, message=found.message, detail=found.detail
         )
-    sample = connection.execute(
-        select(SAMPLE).where(SAMPLE.c.attempt == pair.attempt)
-    ).one_or_none()
+    sample, _ = stored_samples(connection, pair.attempt) or (None, ())
     ran = {each["arm"]: each for each in outcome["arms"]}
     return StoredAttempt(
         attempt=pair.attempt,
