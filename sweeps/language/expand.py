@@ -2,11 +2,13 @@
 
 import hashlib
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sweeps.errors import WeightsError
 from sweeps.geometry.llm_geometry import content, is_folder, languages
@@ -40,7 +42,7 @@ from sweeps.language.grid import (
     with_search,
     with_sizes_between,
 )
-from sweeps.language.yaml_reader import Document, Place, SweepError, read
+from sweeps.language.yaml_reader import Document, KeyPath, Place, SweepError, read
 from sweeps.model.condition import (
     EXPORTED,
     NAMED_WEIGHTS,
@@ -63,6 +65,9 @@ where there is none."""
 _LOOKS_PER_JOB = 20
 """Arms looked at for every arm that `max_jobs` allows: bounds the search through a grid that rules
 empty."""
+_NEVER_FILES = ("question", "resources")
+"""Keys of texts that no program opens."""
+_PATH = re.compile(r"[/\\:~]|\.ya?ml$")
 _Key = tuple[Any, ...]
 
 
@@ -519,3 +524,26 @@ def _in_turn(jobs: list[Job], turn: int) -> list[Job]:
     if any(job.protocol.passes > 1 for job in jobs):
         return sorted(jobs, key=lambda job: digest([turn, job.job_id]))
     return jobs
+
+
+def refuse_files(document: Document) -> None:
+    """Refuse a sweep that names files or code of the machine that measures: who may send one need
+    not be one who may read these. Looks at no file. Raises `SweepError` that names the key.
+    """
+    for path in document.lines:
+        value = reduce(getitem, path, cast(Any, document.root))
+        if isinstance(value, str) and _names_file(path, value):
+            raise document.at(*path).error(
+                "names a file or code of the server, which a sweep from a page may not; submit it"
+                " there: breakeven submit FILE"
+            )
+
+
+def _names_file(path: KeyPath, value: str) -> bool:
+    if {"file", "callable"} & set(path):
+        return True
+    if {"weights", "checkpoint"} & set(path):
+        return value not in NAMED_WEIGHTS
+    if "model" in path:
+        return is_folder(value)
+    return path[0] not in _NEVER_FILES and _PATH.search(value) is not None

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from store.errors import StoreError
 from store.open.engine import connect, connect_readonly
 from store.write.submissions import find_submission, submissions, submit_to_queue
+from sweeps.language.expand import refuse_files
 from sweeps.language.yaml_reader import SweepError, read
 from tests.orchestrator.commands import SWEEP
 from tests.webapp.served import WAIT_MS, Watch, served_app
@@ -55,7 +56,7 @@ def test_what_names_no_file() -> None:
         "axes: {threads: [cores - 1], data: [digits]}\nzip: [[topk.keep_rate, image_size]]\n"
         "resources: {zone: a/b}"
     )
-    queueing.refuse_files(read("sweep.yaml", STEPS + text))
+    refuse_files(read("sweep.yaml", STEPS + text))
 
 
 def test_the_store_is_read_alone(store: str, monkeypatch: pytest.MonkeyPatch) -> None:

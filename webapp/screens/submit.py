@@ -1,11 +1,13 @@
 """Page: send a sweep file into the queue, once its plan is shown; with `--allow-submit` alone."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import streamlit as st
 
 from sweeps.errors import UserError
 from webapp.display import plain
 from webapp.widgets import queueing
-from webapp.widgets.queueing import CheckedSweep
 
 MAX_MB = 1  # of a sweep file
 
@@ -20,31 +22,28 @@ def _check(text: str) -> None:
     """Keep what was checked until the text changes."""
     st.session_state.pop("checked", None)
     try:
-        st.session_state["checked"] = queueing.check_sweep(text)
+        st.session_state["checked"] = text, queueing.check_sweep(text)
     except UserError as problem:
         plain.sentence(str(problem), "strong")
 
 
-def _offer(checked: CheckedSweep) -> None:
+def _offer(text: str, plan: Mapping[str, Any]) -> None:
     """The plan, and the button that queues it."""
-    plain.sentence(checked.plan["text"])
-    for warning in checked.plan["warnings"]:
-        plain.sentence(f"warning: {warning}", "muted")
+    for line in (plan["text"], *(f"warning: {warning}" for warning in plan["warnings"])):
+        plain.sentence(line)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        priority = st.number_input(
-            "Priority", value=0, step=1, key="priority", width=160, help="The largest comes first"
+        priority = int(
+            st.number_input("Priority, larger first", value=0, key="priority", width=160)
         )
         by = st.text_input("Your name", key="by", width=240, max_chars=60)
         if st.button("Queue it", type="primary"):
             try:
-                number = queueing.queue_sweep(
-                    checked.name, checked.text, priority=int(priority), by=by
-                )
+                number = queueing.queue_sweep(plan["name"], text, priority=priority, by=by)
             except UserError as problem:
                 plain.sentence(f"{problem}.", "strong")
                 return
             del st.session_state["checked"]
-            st.session_state["queued"] = f"{number} {checked.name}: queued, priority {priority}"
+            st.session_state["queued"] = f"{number} {plan['name']}: queued, priority {priority}"
             st.rerun()
 
 
@@ -59,9 +58,9 @@ def _show() -> None:
     text = st.text_area("Sweep", key="sweep-text", height=300, placeholder="schema: 1\nname: …")
     if st.button("Check") and text.strip():
         _check(text)
-    checked = st.session_state.get("checked")
-    if checked is not None and checked.text == text:
-        _offer(checked)
+    checked, plan = st.session_state.get("checked", ("", None))
+    if plan is not None and checked == text:
+        _offer(text, plan)
     elif words := st.session_state.pop("queued", ""):
         plain.sentence(words, "strong")
     queueing.show_queue()

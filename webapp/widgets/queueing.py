@@ -3,17 +3,14 @@ refused unless the app was started with `--allow-submit`.
 """
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
-from typing import Any, NamedTuple
+from typing import Any
 
 import streamlit as st
 
@@ -21,10 +18,8 @@ from store.errors import NoStoreError, StoreError
 from store.open.engine import Engine, connect
 from store.write import submissions
 from store.write.submissions import Submission
-from sweeps.geometry.llm_geometry import is_folder
-from sweeps.language.file_schema import parse
-from sweeps.language.yaml_reader import Document, KeyPath, read
-from sweeps.model.condition import NAMED_WEIGHTS
+from sweeps.language.expand import refuse_files
+from sweeps.language.yaml_reader import read
 from sweeps.number_format import moment
 from webapp.display import plain
 from webapp.queries import kept
@@ -36,16 +31,6 @@ PLAN_S = 60
 REFRESH_S = 3
 MAX_SHOWN = 20
 """Submissions on a page."""
-ACTIONS = {
-    "queued": {"Pause": "paused", "Cancel": "cancelled"},
-    "running": {"Pause": "paused", "Cancel": "cancelled"},
-    "paused": {"Resume": "queued", "Cancel": "cancelled"},
-}
-"""Buttons of a submission by its state, each with the state that it leads to."""
-NEVER_FILES = frozenset({"question", "resources"})
-"""Keys of texts that no program opens."""
-_PATH = re.compile(r"[/\\:~]|\.ya?ml$")
-
 _opened = Event()
 allow_submissions = _opened.set
 """Called once, by `breakeven app --allow-submit`, which also requires a token."""
@@ -55,24 +40,14 @@ open_submissions = kept(submissions.submissions)
 """Submissions that are queued, running or paused, in the order in which they run."""
 
 
-class CheckedSweep(NamedTuple):
-    """A sweep that can be queued."""
-
-    text: str
-    name: str
-    plan: dict[str, Any]
-    """What `breakeven plan --format json` prints."""
-
-
-def check_sweep(text: str) -> CheckedSweep:
-    """Plan a sweep by `breakeven plan` in a process of its own, since pages import no planner.
+def check_sweep(text: str) -> dict[str, Any]:
+    """What `breakeven plan --format json` prints of a sweep, in a process of its own, since pages
+    import no planner.
 
     Raises `SweepError` for one that names files of the server, and `StoreError` with the message of
     `breakeven plan` for what that refuses.
     """
-    document = read(FILE, text)
-    refuse_files(document)
-    name = parse(document).name
+    refuse_files(read(FILE, text))
     with TemporaryDirectory() as folder:
         path = Path(folder) / FILE
         path.write_text(text, encoding="utf-8")
@@ -92,30 +67,8 @@ def check_sweep(text: str) -> CheckedSweep:
         if ended.returncode:
             problem = ended.stderr.strip() or f"its plan ended with code {ended.returncode}"
             raise StoreError(problem.replace(f"{folder}/", "").removeprefix("breakeven: "))
-    return CheckedSweep(text, name, json.loads(ended.stdout))
-
-
-def refuse_files(document: Document) -> None:
-    """Refuse a sweep that names files or code of the server: who reaches a page need not be one who
-    may read these. Raises `SweepError` that names the key.
-    """
-    for path in document.lines:
-        value = reduce(getitem, path, document.root)  # type: ignore[arg-type]
-        if isinstance(value, str) and _names_file(path, value):
-            raise document.at(*path).error(
-                "names a file or code of the server, which a sweep from a page may not; submit it"
-                " there: breakeven submit FILE"
-            )
-
-
-def _names_file(path: KeyPath, value: str) -> bool:
-    if {"file", "callable"} & set(path):
-        return True
-    if {"weights", "checkpoint"} & set(path):
-        return value not in NAMED_WEIGHTS
-    if "model" in path:
-        return is_folder(value)
-    return NEVER_FILES.isdisjoint(path[:1]) and _PATH.search(value) is not None
+    plan: dict[str, Any] = json.loads(ended.stdout)
+    return plan
 
 
 def queue_sweep(
@@ -181,7 +134,8 @@ def _show_submission(found: Submission) -> None:
     plain.sentence(f"{found.id} {found.name}: {found.state}\n{' · '.join(filter(None, words))}")
     if not submissions_allowed():
         return
-    for label, state in ACTIONS[found.state].items():
+    pause = ("Resume", "queued") if found.state == "paused" else ("Pause", "paused")
+    for label, state in (pause, ("Cancel", "cancelled")):
         if st.button(label, key=f"{label}-{found.id}"):
             try:
                 change_submission(found.id, state)
