@@ -1,0 +1,221 @@
+"""`breakeven compare a.py:f b.py:f`: functions of the user's files in processes of their own, where
+a module may be named as ours are.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from orchestrator.api.comparison import ArmFailedError
+from orchestrator.api.function_arms import FunctionArm, FunctionArms, default_python, parse_function
+from sweeps.errors import UserError
+from tests.orchestrator.commands import breakeven
+
+ARMS = """\
+import collections, dataclasses, os, sys, threading, time
+import store
+import sweeps
+import workers
+import orchestrator
+
+def f(n=100): return store.total(n)
+def same(n=100): return store.total(n)
+def twice(n=100): return sum(store.total(n) for _ in range(9)) // 9
+def quick(n=100): return n * (n - 1)
+def other(n=100): return n
+def boom(n=100): raise ValueError("no\\nway")
+def leaves(n=100): os._exit(7)
+def exits(n=100): sys.exit("bye")
+def hangs(n=100): time.sleep(60)
+def floods(n=100):
+    print("x" * 100_000_000)
+    print("x" * 100_000_000, file=sys.stderr)
+    return store.total(n)
+def starts(n=100):
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+    return store.total(n)
+def sorts(values):
+    values.sort()
+    return values
+def child(n=100):
+    os.spawnlp(os.P_NOWAIT, "setsid", "setsid", "sleep", "3971")
+    return store.total(n)
+
+@dataclasses.dataclass
+class Point:
+    x: float
+    parts: tuple
+def point(n=1): return {"a": [Point(1.0, (n, b"b", {3, 1, 2}, None))]}
+def moved(n=1): return {"a": [Point(1.5, (n, b"b", {3, 1, 2}, None))]}
+class Box:
+    nested = staticmethod(same)
+number = 3
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose modules and packages have the names of ours."""
+    made = tmp_path_factory.mktemp("project")
+    (made / "arms.py").write_text(ARMS)
+    (made / "store.py").write_text("def total(n):\n    return sum(2 * i for i in range(n))\n")
+    (made / "sweeps").mkdir()
+    (made / "sweeps" / "__init__.py").write_text("import workers\n")
+    (made / "workers.py").write_text("assert not hasattr(__import__('store'), 'read')\n")
+    (made / "orchestrator.py").write_text("")
+    (made / "lists.py").write_text(
+        "def make(n=5): return ([n - i for i in range(n)],)\n"
+        "def named(n=5): return {'n': n}\n"
+        "def one(n=5): return n\n"
+        "def broken(n=5): raise KeyError('no inputs')\n"
+    )
+    (made / "broken.py").write_text("x = = 1\n")
+    return made
+
+
+def compare(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return breakeven("compare", *arguments, folder=folder)
+
+
+def arms(folder: Path, *texts: str, inputs: str = "", limit_s: float = 20.0) -> FunctionArms:
+    def path(text: str) -> str:
+        return f"{folder}/{text}"
+
+    made = parse_function(path(inputs)) if inputs else None
+    found = [
+        FunctionArm(text, parse_function(path(text)), made, default_python()) for text in texts
+    ]
+    return FunctionArms(found, {"n": 10}, limit_s, check=True)
+
+
+def test_a_project_with_our_names_is_compared(folder: Path) -> None:
+    """Its own modules are imported, and the quicker function is found."""
+    found = compare(
+        folder,
+        "arms.py:f",
+        "arms.py:quick",
+        "arms.py:Box.nested",
+        *("--time", "3s", "--format", "json"),
+    )
+    assert (found.returncode != 2, found.stderr) == (True, "")
+    (place,) = json.loads(found.stdout)["places"]
+    verdicts = {arm["name"]: arm["verdict"] for arm in place["arms"]}
+    assert verdicts["arms.py:quick"] == "faster"
+    assert "arms.py:Box.nested" in verdicts
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ("arms.py:other", "its result is not that of arms.py:f"),
+        ("arms.py:boom", "it raises ValueError: no (arms.py:12)"),
+        ("arms.py:leaves", "its process ended with exit code 7"),
+        ("arms.py:exits", "it raises SystemExit: bye (arms.py:14)"),
+        ("arms.py:hangs", "did not end within 1 s (--timeout)"),
+        ("arms.py:number", "arms.py has no function 'number'"),
+        ("arms.py:missing", "arms.py has no function 'missing'"),
+        ("missing.py:f", "there is no Python file missing.py"),
+        ("broken.py:f", "broken.py, when it is imported, raises SyntaxError: invalid syntax"),
+    ],
+)
+def test_what_a_function_does_wrong_is_one_line(folder: Path, other: str, reason: str) -> None:
+    with arms(folder, "arms.py:f", other, limit_s=1.0) as found:
+        with pytest.raises(ArmFailedError) as error:
+            found.slots()
+        assert error.value.arm == other
+        assert reason in error.value.reason
+        assert "\n" not in error.value.reason
+        # the comparison goes on without it
+        first, failed, last = found.slots()
+        assert first(2).wall > 0
+        assert last(2).wall > 0
+        with pytest.raises(ArmFailedError, match=other):
+            failed(1)
+
+
+@pytest.mark.parametrize("other", ["arms.py:floods", "arms.py:starts"])
+def test_noise_of_a_function_does_no_harm(
+    folder: Path, other: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """200 MB on both channels, and a thread at every call."""
+    with arms(folder, "arms.py:f", other) as found:
+        _, slot, _ = found.slots()
+        assert slot(1).wall > 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_changed_arguments_are_an_error(folder: Path) -> None:
+    """The second call would sort what is sorted."""
+    with (
+        arms(folder, "arms.py:sorts", "arms.py:sorts", inputs="lists.py:make") as found,
+        pytest.raises(ArmFailedError, match="it changes its arguments"),
+    ):
+        found.slots()
+
+
+@pytest.mark.parametrize(("inputs", "good"), [("named", True), ("one", True), ("broken", False)])
+def test_inputs_are_positional_named_or_one(folder: Path, inputs: str, good: bool) -> None:
+    with arms(folder, "arms.py:f", "arms.py:same", inputs=f"lists.py:{inputs}") as found:
+        if good:
+            assert all(slot(1).wall > 0 for slot in found.slots())
+        else:
+            with pytest.raises(ArmFailedError, match="the inputs raises KeyError: 'no inputs'"):
+                found.slots()
+
+
+def test_nested_results_are_compared(folder: Path) -> None:
+    """Containers, sets, bytes and dataclasses."""
+    with arms(folder, "arms.py:point", "arms.py:point") as found:
+        found.slots()
+    with (
+        arms(folder, "arms.py:point", "arms.py:moved") as found,
+        pytest.raises(ArmFailedError, match="its result is not that of"),
+    ):
+        found.slots()
+
+
+def test_folders_with_equal_names_are_apart(tmp_path: Path) -> None:
+    """Two versions of a module `work`, each beside its own function."""
+    for number, folder in enumerate(("old", "new")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "work.py").write_text(f"NUMBER = {number}\n")
+        (tmp_path / folder / "bench.py").write_text("import work\ndef f(n): return work.NUMBER\n")
+    with (
+        arms(tmp_path, "old/bench.py:f", "new/bench.py:f") as found,
+        pytest.raises(ArmFailedError, match="its result is not that of"),
+    ):
+        found.slots()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("arms.py:f",), "write two different functions or more"),
+        (("arms.py:f", "arms.py:f"), "write two different functions or more"),
+        (("arms.py", "arms.py:f"), "'arms.py' names no function; write FILE.py:NAME"),
+        (("arms.py:f", "arms.py:boom"), "arms.py:boom: it raises ValueError: no"),
+        (("arms.py:boom", "arms.py:f"), "arms.py:boom: it raises ValueError: no"),
+        (("arms.py:f", "arms.py:same", "--prepare", "true"), "--prepare with --command"),
+    ],
+)
+def test_wrong_usage_is_one_line(folder: Path, arguments: tuple[str, ...], reason: str) -> None:
+    found = compare(folder, *arguments, "--time", "2s")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert reason in found.stderr
+    assert found.stderr.count("\n") == 1
+
+
+def test_a_file_needs_a_function_s_name() -> None:
+    with pytest.raises(UserError):
+        parse_function("a.py:")
+
+
+def test_a_control_that_moves_voids_the_result(folder: Path) -> None:
+    """Exit code 3 although the arm is much faster."""
+    found = compare(
+        folder, "arms.py:f", "arms.py:quick", "--control", "arms.py:twice", "--time", "3s"
+    )
+    assert found.returncode == 3
+    assert "Nothing may be concluded: the control arms.py:twice moved" in found.stdout
