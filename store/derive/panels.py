@@ -2,12 +2,15 @@
 offer its choices.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Delete,
+    Insert,
     Select,
     bindparam,
     case,
@@ -39,29 +42,40 @@ def derive_panels(connection: Connection, comparisons: Iterable[str]) -> None:
         }
     )
     for batch in batches(panels, 500):
-        for table in (PANEL, PANEL_PROGRESS):
-            connection.execute(delete(table).where(table.c.panel_id.in_(batch)))
-        _insert(connection, COMPARISON.c.panel_id.in_(batch))
+        for statement in _counts_of_panels():
+            connection.execute(statement, {"panels": batch})
 
 
 def derive_sweep_panels(connection: Connection, sweep: int) -> None:
     """Count all panels of a newly submitted sweep."""
     for table in (PANEL, PANEL_PROGRESS):
         connection.execute(delete(table).where(table.c.sweep == sweep))
-    _insert(connection, SWEEP_COMPARISON.c.sweep == sweep)
+    for statement in _insertions(SWEEP_COMPARISON.c.sweep == sweep):
+        connection.execute(statement)
 
 
 def derive_all_panels(connection: Connection) -> None:
     """Count all panels of all sweeps."""
     for table in (PANEL, PANEL_PROGRESS):
         connection.execute(delete(table))
-    _insert(connection, SWEEP_COMPARISON.c.sweep.is_not(None))
+    for statement in _insertions(SWEEP_COMPARISON.c.sweep.is_not(None)):
+        connection.execute(statement)
 
 
-def _insert(connection: Connection, which: ColumnElement[bool]) -> None:
+@lru_cache(maxsize=1)
+def _counts_of_panels() -> tuple[Delete | Insert, ...]:
+    """What counts `panels` again; made once, since that takes longer than to execute it."""
+    given: ColumnElement[str] = bindparam("panels", expanding=True)
+    deleted = [
+        delete(table).where(table.c.panel_id.in_(given)) for table in (PANEL, PANEL_PROGRESS)
+    ]
+    return (*deleted, *_insertions(COMPARISON.c.panel_id.in_(given)))
+
+
+def _insertions(which: ColumnElement[bool]) -> Iterator[Insert]:
     for table, statement in ((PANEL_PROGRESS, _progress(which)), (PANEL, _points().where(which))):
         names = [column.name for column in statement.selected_columns]
-        connection.execute(insert(table).from_select(names, statement))
+        yield insert(table).from_select(names, statement)
 
 
 _RANK = case(

@@ -46,11 +46,13 @@ def database_time(connection: Connection) -> float:
     """Seconds since the epoch by the database's clock, which all hosts that share a store read
     alike.
     """
-    if connection.dialect.name == "postgresql":
-        statement = select(func.extract("epoch", func.clock_timestamp()))
-    else:
-        statement = select((func.julianday("now") - 2440587.5) * 86400)
-    return float(connection.execute(statement).scalar_one())
+    return float(connection.execute(_CLOCKS[connection.dialect.name]).scalar_one())
+
+
+_CLOCKS = {
+    "postgresql": select(func.extract("epoch", func.clock_timestamp())),
+    "sqlite": select((func.julianday("now") - 2440587.5) * 86400),
+}
 
 
 def batches(ids: Iterable[_T], size: int = 5000) -> Iterator[list[_T]]:

@@ -60,7 +60,9 @@ def archive_samples(engine: Engine, before: float, folder: Path | None = None) -
             path = place / f"samples-{uuid4().hex}.parquet"
             mark = path.with_name(path.name + UNFINISHED)
             with writing(engine) as connection:
-                rows = connection.execute(_OLDEST.limit(ATTEMPTS_IN_A_FILE), {"before": before}).all()
+                rows = connection.execute(
+                    _OLDEST.limit(ATTEMPTS_IN_A_FILE), {"before": before}
+                ).all()
                 if not rows:
                     return moved
                 mark.write_text(display_name(engine.url))

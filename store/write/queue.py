@@ -3,9 +3,22 @@ died.
 """
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, Select, and_, func, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    Engine,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from store.errors import StoreError
 from store.rows import placement
@@ -88,35 +101,51 @@ def claim(
     that no other place measures a part of a curve. `beside` bounds them to what may run beside jobs
     of that occupation.
     """
-    query = _jobs_of(sweep_id).where(WAITING).order_by(JOB.c.id).limit(limit)
-    if beside == "shared":
-        query = query.where(JOB.c.kind.not_in([kind for kind, spec in KINDS.items() if spec.timed]))
-    elif beside == "device":
-        query = query.where(JOB.c.exclusive == "device")
+    of: dict[str, Any] = {"sweep": sweep_id, "most": limit}
     if offer is not None:
-        here = and_(
-            JOB.c.pinned_host == offer.place.host,
-            JOB.c.pinned_environment == offer.place.environment,
-        )
-        query = query.where(
-            JOB.c.device == offer.device,
-            JOB.c.resources.in_(offer.resources),
-            or_(JOB.c.pinned_host.is_(None), here),
-        )
+        of |= {**offer.place._asdict(), "device": offer.device, "resources": list(offer.resources)}
     with writing(engine) as connection:
-        found, now = connection.execute(query).all(), database_time(connection)
+        found = connection.execute(_claimable(beside, offered=offer is not None), of).all()
+        now = database_time(connection)
         if offer is not None:
             placement.pin_groups(
                 connection, sweep_id, found, placement.Pin(offer.place, owner, renewed_at=now)
             )
         if found:
             rows = [row.id for row in found]
-            lease = {"state": "running", "owner": owner, "renewed_at": now}
-            connection.execute(update(JOB).where(JOB.c.id.in_(rows)).values(lease))
+            connection.execute(_LEASE, {"rows": rows, "holder": owner, "now": now})
     return [
         QueuedJob(row.id, Job.model_validate_json(row.payload), row.attempts, sweep_id)
         for row in found
     ]
+
+
+@lru_cache(maxsize=8)
+def _claimable(beside: Occupation | None, *, offered: bool) -> Select[Any]:
+    """What `claim` may take; made once, since that takes longer than to execute it."""
+    query = _jobs_of(bindparam("sweep")).where(WAITING).order_by(JOB.c.id).limit(bindparam("most"))
+    if beside == "shared":
+        query = query.where(JOB.c.kind.not_in([kind for kind, spec in KINDS.items() if spec.timed]))
+    elif beside == "device":
+        query = query.where(JOB.c.exclusive == "device")
+    if offered:
+        here = and_(
+            JOB.c.pinned_host == bindparam("host"),
+            JOB.c.pinned_environment == bindparam("environment"),
+        )
+        query = query.where(
+            JOB.c.device == bindparam("device"),
+            JOB.c.resources.in_(bindparam("resources", expanding=True)),
+            or_(JOB.c.pinned_host.is_(None), here),
+        )
+    return query
+
+
+_LEASE = (
+    update(JOB)
+    .where(JOB.c.id.in_(bindparam("rows", expanding=True)))
+    .values(state="running", owner=bindparam("holder"), renewed_at=bindparam("now"))
+)
 
 
 def renew(engine: Engine, owner: str) -> int:
@@ -283,7 +312,7 @@ def progress(engine: Engine, sweep_id: int) -> Progress:
         return Progress(name, counts, *connection.execute(totals).one())
 
 
-def _jobs_of(sweep_id: int) -> Select[*tuple[Any, ...]]:
+def _jobs_of(sweep_id: int | BindParameter[int]) -> Select[*tuple[Any, ...]]:
     return (
         select(JOB.c.id, JOB.c.payload, JOB.c.attempts, *placement.PLACEMENT_COLUMNS)
         .join(SWEEP_JOB)
