@@ -51,6 +51,11 @@ class ComparisonReport:
     notes: tuple[str, ...]
     """What a reader must know of how it was measured."""
 
+    def _arms(self) -> Iterator[tuple[Place, ComparedArm]]:
+        for place in self.places:
+            for arm in place.result.arms.values():
+                yield place, arm
+
     def passed(self, arm: ComparedArm) -> Passed:
         """Whether an interval shows that an arm is not slower (or is faster); by the margin."""
         low, high = (
@@ -65,7 +70,7 @@ class ComparisonReport:
     def exit_code(self) -> int:
         """1 where an arm does not pass, else 3 where it is not decided of one, or one failed."""
         results = [place.result for place in self.places]
-        passed = {self.passed(arm) for each in results for arm in each.arms.values()}
+        passed = {self.passed(arm) for _, arm in self._arms()}
         if any(each.void for each in results):
             return UNDECIDED
         if "no" in passed:
@@ -75,7 +80,7 @@ class ComparisonReport:
 
     def sentences(self) -> Iterator[str]:
         """The answer for each arm, or how many places have which where these are many."""
-        arms = [(place, arm) for place in self.places for arm in place.result.arms.values()]
+        arms = [(place, arm) for place, arm in self._arms() if not place.result.void]
         if len(arms) <= MAX_SENTENCES:
             for place, arm in arms:
                 at = f" at {place.text}" if place.values else ""
@@ -98,12 +103,7 @@ class ComparisonReport:
 
     def _needed(self) -> str | None:
         """The time that decides what is not decided; `None` where that cannot be told."""
-        needed = [
-            arm.needed_s
-            for place in self.places
-            for arm in place.result.arms.values()
-            if self.passed(arm) == "undecided"
-        ]
+        needed = [arm.needed_s for _, arm in self._arms() if self.passed(arm) == "undecided"]
         if not needed or None in needed:
             return None
         # places share the time equally
@@ -194,7 +194,7 @@ class ComparisonReport:
 
     def drawings(self) -> Iterator[str]:
         """The interval of each arm as a line of text, all on one scale."""
-        arms = [(place, arm) for place in self.places for arm in place.result.arms.values()]
+        arms = list(self._arms())
         limit = 1 / (1 + self.margin)
         logs = [
             math.log(end) for _, arm in arms for end in (arm.low, arm.high) if 0 < end < math.inf
@@ -275,7 +275,11 @@ def _cells(result: Result, name: str) -> tuple[str, str, str]:
     if name == result.names[0]:
         return time, "baseline", ""
     arm = result.arms[name]
-    return time, with_interval(arm.ratio, arm.low, arm.high, ".3f"), _verdict(arm)
+    return (
+        time,
+        with_interval(arm.ratio, arm.low, arm.high, ".3f"),
+        "void" if result.void else _verdict(arm),
+    )
 
 
 def _place_json(place: Place) -> dict[str, object]:
