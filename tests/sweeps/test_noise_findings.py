@@ -288,6 +288,7 @@ def test_outliers_are_marked_by_their_distance() -> None:
 
 SLOWED = {"thermal_slowdown", "hardware_slowdown", "power_brake", "quota_throttled"}
 WRONG = {
+    "traced",
     *SLOWED,
     "consistency_check_failed",
     "state_changed",
@@ -337,7 +338,9 @@ def test_what_another_run_may_not_have_comes_with_advice() -> None:
         *SLOWED,
         "low_priority",
         "warmup_not_converged",
+        "other_threads",
         "runs_disagree",
+        "traced",
         "slow_state",
     }
     assert all(flag.meaning for flag in FLAGS.values())
