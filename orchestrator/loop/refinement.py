@@ -396,23 +396,3 @@ def tokens_of(condition: Condition) -> float:
 
 def condition_text(condition: Condition) -> str:
     return f"{condition.model}, batch {condition.batch_size}, {condition.device}"
-
-
-def claim_text(curve: Curve, axis: str | None) -> str:
-    """What a curve along `axis` of its search, or the size of the input, allows to claim so far, in
-    the words of the report.
-    """
-    found = break_even(curve)
-    whole = ClaimRow(
-        metric="latency",
-        axis=curve.axis,
-        varied_parameter=axis,
-        why=describe_curve(curve, axis),
-        left_out=points_left_out(curve),
-        **found.model_dump(exclude={"crossings"}),
-    )
-    rows = [
-        replace(whole, x=at.x, x_low=at.low, x_high=at.high, direction=at.direction)
-        for at in found.crossings
-    ]
-    return describe_break_even(rows or [whole], "tokens", brief=True)
