@@ -55,12 +55,12 @@ def is_missing(value: Any) -> bool:
 
 
 def axis_value(value: float | None, axis: str, digits: int = 3) -> str:
-    """A place on an axis: whole numbers, or GMACs and (from a share of 1) per cent saved with so
-    many significant digits.
+    """A place on an axis: whole numbers, also of a parameter, or GMACs and (from a share of 1) per
+    cent saved with so many significant digits.
     """
     if value is None or is_missing(value):
         return "?"
-    if axis in WHOLE:
+    if axis in WHOLE or (axis == "parameter" and value % 1 == 0):
         return f"{value:,.0f}"
     rounded = float(f"{100 * value if axis == 'gmacs_saved' else value:.{digits}g}")
     return f"{rounded:g} %" if axis == "gmacs_saved" else f"{rounded:,g}"

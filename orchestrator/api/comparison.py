@@ -17,6 +17,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.api.display import html_table
 from sweeps.analysis.compared import (
     DEFAULT_MARGIN,
     ComparedArm,
@@ -31,6 +32,14 @@ from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Environment, Samples
 from sweeps.stats.pooling import ALPHA, SPENT_NOW, mean_contrast, mean_disagrees
 from sweeps.stats.visits import Pooling, Visit, pool_visits
+from sweeps.text.compared import (
+    COLUMNS,
+    compared_rows,
+    compared_sentence,
+    flag_sentences,
+    null_sentence,
+)
+from workers.errors import TimedOut
 from workers.measure.disturbances import own_disturbances
 from workers.measure.environment import environment_of
 from workers.measure.interleaved import (
@@ -81,6 +90,15 @@ class ArmFailedError(Exception):
         return type(self), (self.arm, self.reason)
 
 
+class Source(NamedTuple):
+    """Where an arm is from."""
+
+    name: str
+    """Such as `bench.py:step`, or a command."""
+    digest: str = ""
+    """Of its text, where that is known: another text is another arm."""
+
+
 class VisitRecord(NamedTuple):
     """What one visit measured."""
 
@@ -91,6 +109,30 @@ class VisitRecord(NamedTuple):
     started_at: float
     """Seconds since the epoch."""
     ended_at: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """How arms are compared; times in seconds."""
+
+    time_s: float
+    visits: int | None = None
+    """`None`: as many as the time allows for, up to `MAX_VISITS`."""
+    margin: float = DEFAULT_MARGIN
+    control: str | None = None
+    """An arm that must not differ from the baseline: if it does, the result is void."""
+    seed: str = field(default_factory=lambda: uuid4().hex)
+    warmup: int = VISIT_WARMUP
+    """Samples of each slot before the rounds of a visit."""
+    device: Device = "cpu"
+    threads: int = 1
+    """CPU threads that the arms use, by which the time of others is known."""
+    own_s: Callable[[], float] = time.process_time
+    """Reads the CPU time that the arms used."""
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    """By name where arms are from, as it is stored; those not given are from their name."""
+    values: Mapping[str, float] = field(default_factory=dict)
+    """Of the axes, by name, such as the `n` of the inputs."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +149,7 @@ class Result:
     """Median seconds of one run of each measured arm."""
     failures: Mapping[str, str]
     """By name why an arm could not be measured."""
-    margin: float
+    setup: Setup
     spent_s: float
     environment: Environment
     visits: tuple[VisitRecord, ...]
@@ -150,31 +192,37 @@ class Result:
         return tuple(dict.fromkeys(flag for arm in self.arms.values() for flag in arm.flags))
 
     @property
+    def margin(self) -> float:
+        return self.setup.margin
+
+    def __str__(self) -> str:
+        """A line for each arm, and what casts doubt on them."""
+        return "\n".join(
+            [
+                *(compared_sentence(arm, self.names[0], self.margin) for arm in self.arms.values()),
+                *self.doubts(),
+            ]
+        )
+
+    def doubts(self) -> list[str]:
+        """What casts doubt on the figures, and why arms failed, a line each."""
+        return [
+            *([f"void: {self.void}"] if self.void else []),
+            *(f"{name}: {reason}" for name, reason in self.failures.items()),
+            *flag_sentences(self.flags),
+            *self.notes,
+        ]
+
+    def _repr_html_(self) -> str:
+        rows = compared_rows(self.arms.values(), self.seconds, self.names[0])
+        return html_table(COLUMNS, rows, [null_sentence(self.null, self.names[0]), *self.doubts()])
+
+    @property
     def needed_s(self) -> float | None:
         """Seconds after which all arms should be decided; `None` where they are, or that cannot be
         told.
         """
         return max((arm.needed_s for arm in self.arms.values() if arm.needed_s), default=None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setup:
-    """How arms are compared; times in seconds."""
-
-    time_s: float
-    visits: int | None = None
-    """`None`: as many as the time allows for, up to `MAX_VISITS`."""
-    margin: float = DEFAULT_MARGIN
-    control: str | None = None
-    """An arm that must not differ from the baseline: if it does, the result is void."""
-    seed: str = field(default_factory=lambda: uuid4().hex)
-    warmup: int = VISIT_WARMUP
-    """Samples of each slot before the rounds of a visit."""
-    device: Device = "cpu"
-    threads: int = 1
-    """CPU threads that the arms use, by which the time of others is known."""
-    own_s: Callable[[], float] = time.process_time
-    """Reads the CPU time that the arms used."""
 
 
 def measure(
@@ -250,7 +298,9 @@ class Comparison:
                     self.spent_s = before_s + time.monotonic() - began
                     record = self._timed(slots)
             except ArmError as error:
-                self._leave_out(self.names[self._indices()[error.column]], _reason(error.__cause__))
+                self._leave_out(
+                    self.names[self._indices()[error.column]], failure_text(error.__cause__)
+                )
         self._records.append(record)
         self.spent_s = before_s + time.monotonic() - began
         self._decide()
@@ -390,7 +440,7 @@ class Comparison:
                 for name, index in left.items()
             },
             failures=dict(self._failures),
-            margin=self.setup.margin,
+            setup=self.setup,
             spent_s=self.spent_s,
             environment=environment_of(self.setup.device),
             visits=tuple(self._records),
@@ -404,12 +454,13 @@ def _run_slot(slot: Slot, inner: int) -> SampleTime:
     return slot(inner)
 
 
-def _reason(error: BaseException | None) -> str:
-    return (
-        error.reason
-        if isinstance(error, ArmFailedError)
-        else f"raised {type(error).__name__}: {error}"
-    )
+def failure_text(error: BaseException | None) -> str:
+    """Why a slot or a function failed, for people."""
+    if isinstance(error, ArmFailedError):
+        return error.reason
+    if isinstance(error, TimedOut):
+        return str(error)
+    return f"raised {type(error).__name__}: {error}"
 
 
 def _times(samples: Samples, index: int) -> NDArray[np.float64]:

@@ -12,7 +12,6 @@ from orchestrator.plan.time_budget import comparison_ids, shortened
 from store.open.engine import Engine
 from store.read.current_effects import CurrentEffect, linked, load_effects
 from store.rows.placement import Place
-from sweeps.analysis.rows import ClaimRow
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import Expansion
 from sweeps.language.file_schema import Stop
@@ -23,7 +22,7 @@ from sweeps.model.kinds import KINDS
 from sweeps.number_format import WHOLE, count, duration
 from sweeps.stats.curve import Curve, Point, break_even
 from sweeps.stats.search import next_request, point_alpha, scan
-from sweeps.text.curves import describe_break_even, describe_curve, points_left_out
+from sweeps.text.curves import claim_text
 from workers.methods.arm_labels import arm_label
 
 MAX_CURVES_SHOWN = 40

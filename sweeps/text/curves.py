@@ -4,6 +4,7 @@ of a map.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from math import ceil, floor, log10
 from typing import Literal, NamedTuple, get_args
@@ -12,7 +13,7 @@ from sweeps.analysis.rows import ClaimRow, ConditionRow, CostModelRow, SizedRow
 from sweeps.model.condition import Runtime
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import WHOLE, axis_label, axis_value, count, p_text
-from sweeps.stats.curve import NEVER_GAIN, Curve, Point
+from sweeps.stats.curve import NEVER_GAIN, Curve, Point, break_even
 from sweeps.stats.pooling import Verdict
 
 RUNTIMES: tuple[str, ...] = get_args(Runtime)

@@ -4,7 +4,7 @@ GPU. Torch is used only through tensors that are given.
 
 import dataclasses
 import types
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -103,12 +103,17 @@ def _names(parts: Mapping[str, Any]) -> str:
 
 def _plain_difference(old: Any, new: Any, place: str) -> str | None:
     """Of values without parts, or of other types."""
-    if type(old) is type(new) and type(old).__eq__ is object.__eq__:
+    if type(old) is type(new) and not _has_equality(old):
         raise NotComparableError(
             f"{_at(place)} is of type {type(old).__name__}, which has no comparison: give"
             " check=function(old, new), or check=None"
         )
     return None if bool(old == new) else f"{_at(place)} is {_text(old)} against {_text(new)}"
+
+
+def _has_equality(value: Any) -> bool:
+    """Whether its class, or one above it below `object`, says what equal values are."""
+    return any("__eq__" in vars(each) for each in type(value).__mro__[:-1])
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:

@@ -1,0 +1,22 @@
+"""From where on does an optimisation save time? The public interface for Python.
+
+    import breakeven
+    result = breakeven.compare({"old": old, "new": new}, inputs=make, time="30s")
+    curve = breakeven.curve({"old": old, "new": new}, inputs=make, over={"n": [64, 256, 1024]})
+
+See docs/compare.md.
+"""
+
+from orchestrator.api.callables import DifferentResultsError
+from orchestrator.api.comparison import ArmFailedError, Result, measure
+from orchestrator.api.functions import Curve, compare, curve
+
+__all__ = [
+    "ArmFailedError",
+    "Curve",
+    "DifferentResultsError",
+    "Result",
+    "compare",
+    "curve",
+    "measure",
+]
