@@ -9,7 +9,9 @@ See docs/compare.md.
 
 from orchestrator.api.callables import DifferentResultsError
 from orchestrator.api.comparison import ArmFailedError, Result, measure
-from orchestrator.api.functions import Curve, compare, curve
+from orchestrator.api.functions import Curve
+from orchestrator.api.functions import compare_functions as compare
+from orchestrator.api.functions import measure_curve as curve
 
 __all__ = [
     "ArmFailedError",

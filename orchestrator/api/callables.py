@@ -1,5 +1,5 @@
-"""Functions compared in this process: inputs made anew for each visit, results checked against each
-other, inputs against change.
+"""Functions compared in this process: inputs made anew for each visit, results checked against
+each other, inputs against change.
 """
 
 import contextlib
@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from orchestrator.api.comparison import (
     ArmFailedError,
+    ArmSource,
     Comparison,
     Result,
     Setup,
     Slot,
-    Source,
     failure_text,
 )
 from sweeps.language.file_schema import stated_seconds
@@ -31,7 +31,7 @@ from workers.measure.interleaved import frozen_heap, random_order
 from workers.measure.results import NotComparableError, first_difference, on_gpu
 from workers.measure.timer import SampleTime, Stopwatch, stopwatch
 
-Functions = Mapping[str, Callable[..., Any]]
+ArmFunctions = Mapping[str, Callable[..., Any]]
 Check = Mapping[str, float] | Callable[[Any, Any], object] | None
 """How results are compared: tolerances `rtol` and `atol`, a function of the result of the baseline
 and that of the arm, or not at all."""
@@ -40,7 +40,7 @@ TIMEOUT_SHARE, TIMEOUT_S = 4.0, 60.0
 """A comparison is ended after this many times its time, and this long."""
 LEAK_BYTES = 64 * 2**20
 """By which the process grows during the runs of one arm before that is said."""
-PAGE = os.sysconf("SC_PAGE_SIZE")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class DifferentResultsError(ArmFailedError):
@@ -90,7 +90,7 @@ class Calls:
 
     def __init__(
         self,
-        functions: Functions,
+        functions: ArmFunctions,
         inputs: Callable[..., Any] | None,
         values: Mapping[str, float],
         check: Check,
@@ -192,7 +192,7 @@ class Calls:
 class Request(NamedTuple):
     """A comparison of functions at one or more points."""
 
-    functions: Functions
+    functions: ArmFunctions
     inputs: Callable[..., Any] | None
     points: Sequence[Mapping[str, float]]
     """By name the values that inputs are made with."""
@@ -235,7 +235,7 @@ def measure_points(
 
 
 def request_of(
-    functions: Functions,
+    functions: ArmFunctions,
     inputs: Callable[..., Any] | None,
     points: Sequence[Mapping[str, float]],
     *,
@@ -301,7 +301,7 @@ def _ended_after(limit_s: float) -> Iterator[None]:
         yield
 
 
-def _source(function: Callable[..., Any]) -> Source:
+def _source(function: Callable[..., Any]) -> ArmSource:
     """Where a function is from, and a hash of its text."""
     function = inspect.unwrap(function)
     name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -309,13 +309,13 @@ def _source(function: Callable[..., Any]) -> Source:
         file, text = Path(inspect.getfile(function)).name, inspect.getsource(function)
     except (OSError, TypeError):  # built in, or typed into an interpreter
         file, text = str(getattr(function, "__module__", "")), ""
-    return Source(f"{file}:{name}", hashlib.sha256(text.encode()).hexdigest()[:16])
+    return ArmSource(f"{file}:{name}", hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
 def _resident_bytes() -> int:
     """Of this process; 0 where the kernel does not say."""
     try:
-        return int(Path("/proc/self/statm").read_bytes().split()[1]) * PAGE
+        return int(Path("/proc/self/statm").read_bytes().split()[1]) * PAGE_BYTES
     except OSError:
         return 0
 

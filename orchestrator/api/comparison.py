@@ -90,7 +90,7 @@ class ArmFailedError(Exception):
         return type(self), (self.arm, self.reason)
 
 
-class Source(NamedTuple):
+class ArmSource(NamedTuple):
     """Where an arm is from."""
 
     name: str
@@ -129,7 +129,7 @@ class Setup:
     """CPU threads that the arms use, by which the time of others is known."""
     own_s: Callable[[], float] = time.process_time
     """Reads the CPU time that the arms used."""
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    sources: Mapping[str, ArmSource] = field(default_factory=dict)
     """By name where arms are from, as it is stored; those not given are from their name."""
     values: Mapping[str, float] = field(default_factory=dict)
     """Of the axes, by name, such as the `n` of the inputs."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.api.callables import BY_DTYPE, Check, Functions, measure_points, request_of
+from orchestrator.api.callables import BY_DTYPE, ArmFunctions, Check, measure_points, request_of
 from orchestrator.api.comparison import Result
 from orchestrator.api.display import html_table, progress_bar
 from orchestrator.api.isolated import measure_apart
@@ -23,8 +23,8 @@ _VERDICTS: Mapping[Judgement, Verdict] = {
 }
 
 
-def compare(
-    functions: Functions,
+def compare_functions(
+    functions: ArmFunctions,
     inputs: Callable[[], Any] | None = None,
     *,
     time: str | float = "30s",
@@ -139,8 +139,8 @@ class Curve:
         )
 
 
-def curve(
-    functions: Functions,
+def measure_curve(
+    functions: ArmFunctions,
     inputs: Callable[..., Any],
     over: Mapping[str, Sequence[float]],
     *,
@@ -175,7 +175,7 @@ def curve(
 
 
 def _measured(
-    functions: Functions,
+    functions: ArmFunctions,
     inputs: Callable[..., Any] | None,
     points: Sequence[Mapping[str, float]],
     *,

@@ -24,7 +24,12 @@ class NotComparableError(TypeError):
 
 
 def first_difference(
-    old: Any, new: Any, *, rtol: float | None = None, atol: float | None = None, place: str = ""
+    old: Any,
+    new: Any,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    place: str = "the result",
 ) -> str | None:
     """The first place where two results differ, with both values; `None` where they are equal.
 
@@ -36,7 +41,7 @@ def first_difference(
     for value in (old, new):
         if isinstance(value, LAZY):
             raise NotComparableError(
-                f"{_at(place)} is a {type(value).__name__}, whose work has not run yet: return"
+                f"{place} is a {type(value).__name__}, whose work has not run yet: return"
                 " list(...) of it"
             )
     if old is new:
@@ -47,7 +52,7 @@ def first_difference(
     if parts[0] is None or parts[1] is None or type(old) is not type(new):
         return _plain_difference(old, new, place)
     if list(parts[0]) != list(parts[1]):
-        return f"{_at(place)} has {_names(parts[0])} against {_names(parts[1])}"
+        return f"{place} has {_names(parts[0])} against {_names(parts[1])}"
     for key, value in parts[0].items():
         found = first_difference(value, parts[1][key], rtol=rtol, atol=atol, place=place + key)
         if found is not None:
@@ -62,10 +67,6 @@ def on_gpu(value: Any) -> bool:
     if _is_array(value):
         return False
     return any(map(on_gpu, (_parts(value) or {}).values()))
-
-
-def _at(place: str) -> str:
-    return f"the result{place}"
 
 
 def _is_array(value: Any) -> bool:
@@ -105,10 +106,10 @@ def _plain_difference(old: Any, new: Any, place: str) -> str | None:
     """Of values without parts, or of other types."""
     if type(old) is type(new) and not _has_equality(old):
         raise NotComparableError(
-            f"{_at(place)} is of type {type(old).__name__}, which has no comparison: give"
+            f"{place} is of type {type(old).__name__}, which has no comparison: give"
             " check=function(old, new), or check=None"
         )
-    return None if bool(old == new) else f"{_at(place)} is {_text(old)} against {_text(new)}"
+    return None if bool(old == new) else f"{place} is {_text(old)} against {_text(new)}"
 
 
 def _has_equality(value: Any) -> bool:
@@ -135,9 +136,9 @@ def _array_difference(
     try:
         one, other = _array(old), _array(new)
     except (TypeError, ValueError):
-        return f"{_at(place)} is {_text(old)} against {_text(new)}"
+        return f"{place} is {_text(old)} against {_text(new)}"
     if one.shape != other.shape:
-        return f"{_at(place)} has shape {one.shape} against {other.shape}"
+        return f"{place} has shape {one.shape} against {other.shape}"
     if one.size == 0:
         return None
     if one.dtype.kind in "fc" or other.dtype.kind in "fc":
@@ -156,8 +157,8 @@ def _array_difference(
     first = tuple(int(axis[0]) for axis in np.nonzero(~np.atleast_1d(equal)))
     index = str(list(first)) if one.ndim else ""
     values = (_text(np.atleast_1d(each)[first]) for each in (one, other))
-    share = count(int((~equal).sum()), "value") + f" of {equal.size:,} differ"
-    return f"{_at(place)}{index} is {' against '.join(values)}{limit}; {share}"
+    share = f"; {int((~equal).sum()):,} of {equal.size:,} differ" if one.size > 1 else ""
+    return f"{place}{index} is {' against '.join(values)}{limit}{share}"
 
 
 def _text(value: Any) -> str:
