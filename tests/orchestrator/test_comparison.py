@@ -1,0 +1,211 @@
+"""Comparisons of slots whose times are known: rates of errors, detections, looks, failures and
+controls.
+"""
+
+import math
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from orchestrator.api.comparison import ArmFailedError, Result, Slot, measure
+from sweeps.analysis.compared import judge
+from workers.measure.timer import SampleTime
+
+CALL_S = 1e-3
+ROUND_SD, VISIT_SD, TAIL_SHARE = 0.03, 0.004, 0.03
+"""Of log times: noise of a call, what visits differ by, and calls that take five times the noise."""
+
+
+def slots(speedups: Sequence[float], seed: int) -> Callable[[], list[Slot]]:
+    """Makes slots of arms with these speed-ups, whose noise is that of real machines: skewed, with
+    slow calls, and another level at each visit and in each state.
+    """
+    source = np.random.default_rng(seed)
+
+    def make() -> list[Slot]:
+        slow = 0.15 * (source.random() < 0.2)
+        own = source.normal(0, VISIT_SD, len(speedups) + 1)
+
+        def slot(place: int) -> Slot:
+            level = slow + own[place] - math.log(speedups[place % len(speedups)])
+
+            def run(inner: int) -> SampleTime:
+                tail = 5 if source.random() < TAIL_SHARE else 1
+                noise = abs(source.normal(0, ROUND_SD)) * tail
+                return SampleTime(CALL_S * math.exp(level + noise), None)
+
+            return run
+
+        return [slot(place) for place in range(len(speedups) + 1)]
+
+    return make
+
+
+def compared(speedup: float, seed: int, **options: Any) -> Result:
+    options = {"time_s": 1.0, "visits": 12, "seed": str(seed), **options}
+    return measure(["old", "new"], slots([1.0, speedup], seed), **options)
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "wrong"),
+    [(40, 1), pytest.param(400, 4, marks=pytest.mark.slow)],
+)
+def test_equal_arms_are_rarely_called_faster_or_slower(comparisons: int, wrong: int) -> None:
+    """In at most 1 % of comparisons, and most are called equal within 2 %."""
+    options = {"time_s": 0.5, "visits": 8} if comparisons < 100 else {}
+    verdicts = Counter(compared(1.0, seed, **options).verdict for seed in range(comparisons))
+    assert verdicts["faster"] + verdicts["slower"] <= wrong
+    assert verdicts["equal"] >= comparisons / 2
+
+
+@pytest.mark.parametrize(
+    ("speedup", "margin", "verdict"),
+    [(0.97, 0.01, "slower"), (0.95, 0.02, "slower"), (1.03, 0.02, "faster"), (1.5, 0.02, "faster")],
+)
+def test_differences_are_found(speedup: float, margin: float, verdict: str) -> None:
+    """3 % against a margin of 1 %, and 5 % against 2 %, in at least 9 of 10; never the opposite."""
+    found = [compared(speedup, seed, margin=margin) for seed in range(10)]
+    verdicts = Counter(each.verdict for each in found)
+    assert verdicts[verdict] >= 9
+    assert set(verdicts) <= {verdict, "undecided"}
+    assert sum(each.low <= speedup <= each.high for each in found) == 10
+
+
+def test_a_clear_difference_ends_early_and_an_unclear_one_does_not() -> None:
+    """Looks lie at a quarter, half and three quarters of the visits."""
+    assert len(compared(1.5, 0).visits) == 3
+    unclear = compared(0.985, 0)
+    assert unclear.verdict == "undecided"
+    assert len(unclear.visits) == 12
+    assert unclear.needed_s is not None
+    assert unclear.needed_s > unclear.spent_s
+
+
+def test_verdicts_follow_from_the_printed_interval() -> None:
+    """At every look, against the margin of the comparison."""
+    for speedup in (0.9, 0.98, 1.0, 1.01, 1.1):
+        found = compared(speedup, 7, margin=0.03)
+        assert found.verdict == judge(found.low, found.high, 0.03)
+        assert found.only.not_slower == (found.low > 1 / 1.03)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.001, 1.5, "faster"),
+        (0.9, 0.98, "slower"),
+        (0.9, 0.985, "undecided"),
+        (0.985, 1.019, "equal"),
+        (0.985, 1.03, "undecided"),
+        (0.0, math.inf, "undecided"),
+    ],
+)
+def test_an_interval_is_judged_by_the_margin(low: float, high: float, verdict: str) -> None:
+    """2 % here: slower is below 1 / 1.02 = 0.9804."""
+    assert judge(low, high) == verdict
+
+
+def test_the_baseline_is_compared_with_itself() -> None:
+    """Its two slots differ by noise; one that is truly slower widens the intervals of all arms."""
+    equal = compared(1.0, 3)
+    assert equal.null.low < 1 < equal.null.high
+
+    def make() -> list[Slot]:
+        return [*slots([1.0, 1.0], 3)()[:2], slots([0.9], 4)()[0]]
+
+    unequal = measure(["old", "new"], make, time_s=1.0, visits=12)
+    assert unequal.null.high < 1 or unequal.null.low > 1
+    assert unequal.high / unequal.low > equal.high / equal.low + 0.05
+
+
+def test_a_control_that_moves_voids_the_result() -> None:
+    """The other arm has no verdict then; one that stands still changes nothing."""
+    names, options = ["old", "new", "control"], {"time_s": 1.0, "visits": 8, "control": "control"}
+    moved = measure(names, slots([1.0, 1.5, 0.9], 1), **options)
+    assert "the control control moved: 0.9" in moved.void
+    assert moved.arms["new"].verdict == "undecided"
+    assert measure(names, slots([1.0, 1.5, 1.0], 1), **options).arms["new"].verdict == "faster"
+
+
+def failing(at: int, error: Exception, names: int = 3) -> Callable[[], list[Slot]]:
+    """Slots of which the second raises after so many calls."""
+    calls = 0
+
+    def make() -> list[Slot]:
+        made = slots([1.0] * names, 5)()
+        good = made[1]
+
+        def run(inner: int) -> SampleTime:
+            nonlocal calls
+            calls += 1
+            if calls > at:
+                raise error
+            return good(inner)
+
+        return [made[0], run, *made[2:]]
+
+    return make
+
+
+@pytest.mark.parametrize("at", [0, 30])
+def test_an_arm_that_fails_is_left_out(at: int) -> None:
+    """At once or in the midst: the other arm is measured in all visits, and the reason is said."""
+    found = measure(["old", "bad", "new"], failing(at, ValueError("no")), time_s=0.5, visits=6)
+    assert found.failures == {"bad": "raised ValueError: no"}
+    assert set(found.arms) == {"new"}
+    assert found.only.visits == len(found.visits)
+    assert str(found).splitlines()[1] == "bad: raised ValueError: no"
+
+
+def test_without_another_arm_a_failure_is_an_error() -> None:
+    """As is one of the baseline."""
+    with pytest.raises(ArmFailedError, match="bad: raised ValueError: no"):
+        measure(["old", "bad"], failing(0, ValueError("no"), 2), time_s=0.5)
+
+    def make() -> list[Slot]:
+        raise ArmFailedError("first", "broken")
+
+    with pytest.raises(ArmFailedError, match="first: broken"):
+        measure(["first", "b", "c"], make, time_s=0.5)
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "a"]])
+def test_two_different_names_are_needed(names: list[str]) -> None:
+    """As the results are by name."""
+    with pytest.raises(ValueError, match="two or more different names"):
+        measure(names, slots([1.0] * len(names), 0), time_s=0.5)
+
+
+def test_threads_that_run_meanwhile_are_flagged() -> None:
+    """A thread of Python that computes takes the interpreter from the arms."""
+    done = threading.Event()
+
+    def busy() -> None:
+        while not done.is_set():
+            random.random()
+
+    thread = threading.Thread(target=busy, name="busy")
+    thread.start()
+    try:
+        found = real_sleep()
+    finally:
+        done.set()
+        thread.join()
+    assert "other_threads" in found.flags
+    assert "other_threads" not in real_sleep().flags
+
+
+def real_sleep() -> Result:
+    """Slots that take real time, which a busy thread needs to show."""
+
+    def slot(inner: int) -> SampleTime:
+        for _ in range(inner):
+            sum(range(2000))
+        return SampleTime(CALL_S, None)
+
+    return measure(["old", "new"], lambda: [slot] * 3, time_s=1.0, visits=2)
