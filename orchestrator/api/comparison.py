@@ -129,6 +129,8 @@ class Setup:
     """CPU threads that the arms use, by which the time of others is known."""
     own_s: Callable[[], float] = time.process_time
     """Reads the CPU time that the arms used."""
+    clock: Callable[[], float] = time.monotonic
+    """By which the time is spent."""
     sources: Mapping[str, ArmSource] = field(default_factory=dict)
     """By name where arms are from, as it is stored; those not given are from their name."""
     values: Mapping[str, float] = field(default_factory=dict)
@@ -285,24 +287,25 @@ class Comparison:
 
     def visit(self) -> None:
         """Measure one visit. Raises `ArmFailedError`, see `measure`."""
-        began, before_s = time.monotonic(), self.spent_s
+        clock = self.setup.clock
+        began, before_s = clock(), self.spent_s
         record: VisitRecord | None = None
         while record is None:
             self._patience.wait()
-            made = time.monotonic()
+            made = clock()
             slots = self._fresh()
-            made_s = time.monotonic() - made
+            made_s = clock() - made
             try:
                 with no_garbage_collection():
                     self._warm_up(slots, made_s)
-                    self.spent_s = before_s + time.monotonic() - began
+                    self.spent_s = before_s + clock() - began
                     record = self._timed(slots)
             except ArmError as error:
                 self._leave_out(
                     self.names[self._indices()[error.column]], failure_text(error.__cause__)
                 )
         self._records.append(record)
-        self.spent_s = before_s + time.monotonic() - began
+        self.spent_s = before_s + clock() - began
         self._decide()
 
     def _decide(self) -> None:
@@ -344,27 +347,28 @@ class Comparison:
         """Warm up; before the first visit thoroughly, which also gives the inner loop and the
         number of visits.
         """
-        setup = self.setup
+        setup, clock = self.setup, self.setup.clock
         warming = partial(
             warm_up,
             slots,
             seed=f"{setup.seed}:{len(self._records)}",
             stopwatch=_run_slot,
             deadline=math.inf,
+            clock=clock,
         )
         if self._planned:
             if setup.warmup:
                 warming(self._inner, samples=setup.warmup, blocks=1)
             return
-        start = time.monotonic()
+        start = clock()
         self._inner = calibrate(slots, _run_slot, 1)
-        if time.monotonic() - start < CHEAP_SHARE * setup.time_s:
+        if clock() - start < CHEAP_SHARE * setup.time_s:
             self._inner = calibrate(slots, _run_slot)
         limit_s = min(WARMUP_S, WARMUP_SHARE * setup.time_s) if setup.warmup else 0.0
         warm = warming(self._inner, limit_s=limit_s)
         self._round_s = sum(warm.seconds) / warm.forwards * self._inner
         self._prepare_s = made_s + setup.warmup * self._round_s
-        left_s = setup.time_s - (time.monotonic() - start) - made_s
+        left_s = setup.time_s - (clock() - start) - made_s
         most = min(
             left_s / VISIT_S,
             left_s / (self._prepare_s + PLANNED_ROUNDS * self._round_s),
@@ -397,6 +401,7 @@ class Comparison:
                 stopwatch=_run_slot,
                 deadline=math.inf,
                 between=seen.look,
+                clock=setup.clock,
             )
         flags = tuple(sorted({*seen.flags, *disturbed}))
         return VisitRecord(samples, flags, seen.readings, started, time.time())

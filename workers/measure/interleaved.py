@@ -93,15 +93,16 @@ def warm_up(
     samples: int = BLOCK_SAMPLES,
     blocks: int = WARMUP_BLOCKS,
     limit_s: float = WARMUP_S,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Warmup:
     """Run the steps interleaved, in blocks of `samples`, until the block median of every step has
     once stopped improving.
 
     Once, and not all at the same block: what is warm stays so while the others go on, and many
-    steps are never all quiet at once. `deadline` is a reading of `time.monotonic()`; `limit_s` is
-    how long it may take at most. Raises `ArmError`.
+    steps are never all quiet at once. `deadline` is a reading of `clock`; `limit_s` is how long it
+    may take at most. Raises `ArmError`.
     """
-    began = time.monotonic()
+    began = clock()
     medians: list[list[float]] = [[] for _ in steps]
     seconds, passes, warm = [0.0] * len(steps), 0, [False] * len(steps)
     for block in range(blocks):
@@ -112,7 +113,7 @@ def warm_up(
                 times[column].append(wall)
                 seconds[column] += wall * inner
             passes += 1
-            now = time.monotonic()
+            now = clock()
             if now - began > limit_s or now > deadline:
                 return Warmup(tuple(seconds), passes * inner, steady=False)
         for column, taken in enumerate(times):
@@ -138,6 +139,7 @@ def time_rounds(
     enough_s: float = math.inf,
     pause: Callable[[], object] = lambda: None,
     between: Callable[[int], object] = lambda _: None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Samples:
     """Time the steps in rounds; `arms` names the job's arm behind each step, of which one may stand
     twice, and `pairs` holds arms.
@@ -150,10 +152,10 @@ def time_rounds(
     Stops at a look when every ratio's interval is narrow enough, or as narrow as one process can
     make it (without pairs: every median's), after `pairs_max` rounds, when the budget is spent,
     after `enough_s` if `pairs_min` rounds are in, or at `deadline` (a reading of
-    `time.monotonic()`). One of several visits (`protocol.passes`) has no looks, and `pairs_min`
+    `clock`). One of several visits (`protocol.passes`) has no looks, and `pairs_min`
     rounds whatever its budget. Raises `ArmError`.
     """
-    began = time.monotonic()
+    began = clock()
     once = [arms.index(arm) for arm in dict.fromkeys(arms)]
     walls: list[tuple[float, ...]] = []
     devices: list[tuple[float, ...]] = []
@@ -177,7 +179,7 @@ def time_rounds(
             if stopped is None:
                 pause()
         between(len(walls))
-        now = time.monotonic()
+        now = clock()
         if stopped is None and len(walls) >= protocol.pairs_max:
             stopped = "pairs_max"
         fewest = len(walls) >= protocol.pairs_min
