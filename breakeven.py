@@ -7,11 +7,27 @@
 See docs/compare.md.
 """
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from orchestrator.api.callables import DifferentResultsError
 from orchestrator.api.comparison import ArmFailedError, Result, measure
 from orchestrator.api.functions import Curve
 from orchestrator.api.functions import compare_functions as compare
 from orchestrator.api.functions import measure_curve as curve
+
+if TYPE_CHECKING:
+    from orchestrator.api.stored import StoredResults
+
+
+def open(url: str | Path = "breakeven.db") -> "StoredResults":  # noqa: A001 - reads as breakeven.open
+    """A store whose public views are methods that return data frames: `.speedup()`. Raises
+    `StoreError`.
+    """
+    from orchestrator.api.stored import StoredResults
+
+    return StoredResults(url)
+
 
 __all__ = [
     "ArmFailedError",
@@ -21,4 +37,5 @@ __all__ = [
     "compare",
     "curve",
     "measure",
+    "open",
 ]

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -110,6 +111,11 @@ class VisitRecord(NamedTuple):
     """Seconds since the epoch."""
     ended_at: float
 
+    def times(self, index: int) -> NDArray[np.float64]:
+        """Seconds of an arm, shape [rounds, columns]."""
+        columns = [column for column, arm in enumerate(self.samples.arms) if arm == index]
+        return np.array(self.samples.seconds)[:, columns]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
@@ -135,6 +141,9 @@ class Setup:
     """By name where arms are from, as it is stored; those not given are from their name."""
     values: Mapping[str, float] = field(default_factory=dict)
     """Of the axes, by name, such as the `n` of the inputs."""
+
+    def source(self, name: str) -> ArmSource:
+        return self.sources.get(name, ArmSource(name))
 
 
 @dataclass(frozen=True)
@@ -192,6 +201,12 @@ class Result:
     @property
     def flags(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(flag for arm in self.arms.values() for flag in arm.flags))
+
+    def save(self, url: str | Path = "breakeven.db", sweep: str | None = None) -> str:
+        """Record it in a store, as a sweep whose name is returned. Raises `StoreError`."""
+        from orchestrator.api.stored import save_results
+
+        return save_results([self], url, sweep)
 
     @property
     def margin(self) -> float:
@@ -440,7 +455,7 @@ class Comparison:
             null=null_ratio(next(iter(pooled.values()))[0].null, alpha * SPENT_NOW),
             seconds={
                 name: statistics.median(
-                    np.concatenate([_times(each.samples, index).ravel() for each in used])
+                    np.concatenate([each.times(index).ravel() for each in used])
                 )
                 for name, index in left.items()
             },
@@ -468,15 +483,9 @@ def failure_text(error: BaseException | None) -> str:
     return f"raised {type(error).__name__}: {error}"
 
 
-def _times(samples: Samples, index: int) -> NDArray[np.float64]:
-    """Seconds of an arm, shape [rounds, columns]."""
-    columns = [column for column, arm in enumerate(samples.arms) if arm == index]
-    return np.array(samples.seconds)[:, columns]
-
-
 def _pool(records: Sequence[VisitRecord], index: int) -> tuple[Pooling, set[str]]:
     """The speed-up of an arm by all visits, and the flag of mean times that tell something else."""
-    visits = [Visit(_times(each.samples, 0), _times(each.samples, index)) for each in records]
+    visits = [Visit(each.times(0), each.times(index)) for each in records]
     pooling = pool_visits(visits, range(len(visits)))
     mean = mean_contrast((visit.baseline, visit.arm) for visit in visits)
     return pooling, {"mean_disagrees"} if mean_disagrees(mean, pooling.speedup) else set()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from orchestrator.api.callables import BY_DTYPE, ArmFunctions, Check, measure_points, request_of
@@ -87,6 +88,12 @@ class Curve:
 
     def break_even_of(self, arm: str | None = None) -> BreakEven:
         return break_even(self._line(arm))
+
+    def save(self, url: str | Path = "breakeven.db", sweep: str | None = None) -> str:
+        """Record it in a store, as a sweep whose name is returned. Raises `StoreError`."""
+        from orchestrator.api.stored import save_results
+
+        return save_results(list(self.results.values()), url, sweep)
 
     def __str__(self) -> str:
         """A table of the points, and what they allow to claim of each arm."""

@@ -147,6 +147,11 @@ def stored_sweeps(engine: Engine) -> dict[str, str]:
         }
 
 
+def view_rows(engine: Engine, view: str) -> "pd.DataFrame":
+    """All rows of a public view."""
+    return read_frame(engine, select(_view(view)))
+
+
 def sweep_rows(engine: Engine, name: str, view: str) -> "pd.DataFrame":
     """The rows of one of `SWEEP_VIEWS` that belong to the newest revision of a sweep.
 
