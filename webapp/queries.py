@@ -12,7 +12,7 @@ import pandas as pd
 
 from store.open.engine import connect_readonly, state_mark
 from store.read import queries
-from store.read.curves import token_break_evens
+from store.read.curves import token_break_evens, with_limits
 from store.write.references import reference_points
 from webapp.display.arm_style import label_arms
 
@@ -135,9 +135,12 @@ def scope_sql(scope: Scope) -> str:
 @kept
 def scope_points(_engine: Any, scope: Scope) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of the views `speedup` and `break_even` in the scope, with labels of arms and
-    baselines (`arm`, `against`).
+    baselines (`arm`, `against`), and where arms ran out of memory.
     """
-    return label_arms(*(scope_rows(scope, view) for view in ("speedup", "break_even")))
+    points, break_evens, failures = (
+        scope_rows(scope, view) for view in ("speedup", "break_even", "failures")
+    )
+    return label_arms(with_limits(points, failures), break_evens)
 
 
 @kept
@@ -166,7 +169,8 @@ def labelled_speedups(sweep: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of the views `speedup` and `break_even` that belong to `sweep`, with labels of arms
     and baselines.
     """
-    return label_arms(view_rows(sweep, "speedup"), view_rows(sweep, "break_even"))
+    points = with_limits(view_rows(sweep, "speedup"), view_rows(sweep, "failures"))
+    return label_arms(points, view_rows(sweep, "break_even"))
 
 
 def parameters(scope: Scope) -> dict[str, float]:

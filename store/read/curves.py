@@ -1,5 +1,5 @@
 """What is read beside the points of curves: break-evens along the tokens, predictions and relative
-costs of cost models, ceilings, labels of hosts.
+costs of cost models, ceilings, limits of memory, labels of hosts.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -14,10 +14,12 @@ from store.rows.placement import Place
 from store.rows.transactions import batches, reading
 from store.schema.tables import BREAK_EVEN, named
 from store.views.public import TABLES
-from sweeps.analysis.rows import BreakEvenRow, CostModelRow, CurveRow, SpeedupRow
+from sweeps.analysis.memory_limits import curve_key, memory_limits
+from sweeps.analysis.rows import BreakEvenRow, CostModelRow, CurveRow, FailureRow, SpeedupRow
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.cost_model import RelativeCosts
 from sweeps.stats.curve import launch_work_of
+from sweeps.text.condition_text import limit_place
 from sweeps.text.curves import describe_cost_model, token_unit
 
 if TYPE_CHECKING:
@@ -92,6 +94,24 @@ CurveKey = tuple[str, str, str, str]
 KEY_OF_CURVE = ("curve_id", "environment", "host", "metric")
 MAX_CURVES_FITTED = 100
 """Curves of one report whose relative costs are computed."""
+
+
+def with_limits(points: "pd.DataFrame", failures: "pd.DataFrame") -> "pd.DataFrame":
+    """Rows of the view `speedup` with where their arm ran out of memory, if it did: `limit` in
+    words, and its place on each axis.
+    """
+    full = rows_of(failures[failures["reason"] == "out_of_memory"], FailureRow)
+    if not full:
+        return points
+    rows = rows_of(points, SpeedupRow)
+    found = {curve_key(each.row): each for each in memory_limits(full, rows)}
+    limits: list[Any] = [found.get(curve_key(row)) for row in rows]
+    columns: dict[str, Any] = {
+        "limit": [each and f"does not fit {limit_place(each)}" for each in limits],
+        "limit_tokens": [each and each.tokens for each in limits],
+        "limit_gmacs": [each and each.gmacs for each in limits],
+    }
+    return points.assign(**columns)
 
 
 def curve_costs(

@@ -43,9 +43,14 @@ def size_text(row: SizedRow) -> str:
 def limit_text(limit: MemoryLimit, label: str) -> str:
     """Where an arm does not fit: `topk of deit_tiny_patch16_224: out of memory from 1024 px on`."""
     row = limit.row
-    where = f"from {size_text(row)} on" if limit.from_here_on else f"at {size_text(row)}"
     batch = "" if row.batch_size in (None, 1) else f", batch {row.batch_size}"
-    return f"{label} of {row.model}{batch}: out of memory {where}"
+    return f"{label} of {row.model}{batch}: out of memory {limit_place(limit)}"
+
+
+def limit_place(limit: MemoryLimit) -> str:
+    """`from 1024 px on`."""
+    size = size_text(limit.row)
+    return f"from {size} on" if limit.from_here_on else f"at {size}"
 
 
 def describe_condition(condition: Mapping[str, Any], place: str = "") -> str:

@@ -121,7 +121,7 @@ def test_from_a_file_to_the_queue(tmp_path: Path, browser: Browser) -> None:
         page.get_by_role("spinbutton", name="Priority").fill("7")
         page.get_by_role("textbox", name="Your name").fill("<b>Ann")
         page.get_by_role("button", name="Queue it").click()
-        expect(page.get_by_text("1 tiny: queued, priority 7")).to_be_visible(timeout=WAIT_MS)
+        expect(page.get_by_text("1 tiny: queued")).to_be_visible(timeout=WAIT_MS)
         engine = connect_readonly(url)
         (sent,) = submissions(engine)
         assert (sent.name, sent.text, sent.priority) == ("tiny", SWEEP, 7)

@@ -75,6 +75,8 @@ SHAPES: Mapping[str, str] = {
 }
 """Shapes of the words of `sweeps.analysis.labels`; hollow ones (not clear) are outlines, so that
 the legend has them too."""
+CROSS = "M-1,-1L1,1M-1,1L1,-1"
+"""Of an arm that does not fit into memory."""
 MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
 """Words that the legend shows even if no point has them."""
 HOVER = (
@@ -277,14 +279,16 @@ def curve_layers(
     words: bool = True,
     legend: Mapping[str, Any] | None = None,
 ) -> Iterator[alt.Chart]:
-    """Noise floor, rule at 1, intervals as areas, lines, break-evens at the foot, points; `title`
-    is that of the axis along which they are. No line runs through a point whose verdict is open.
+    """Noise floor, rule at 1, intervals as areas, lines, break-evens at the foot, limits of memory,
+    points; `title` is that of the axis along which they are. No line runs through a point whose
+    verdict is open.
 
     Legends are of the `words` of verdicts above the curves, and one of arms that looks as `legend`.
     """
     points, (across, up) = info.panel.points, info.spans
     x_scale = scales.x_scale(across, info.axis)
-    x = alt.X("x:Q", scale=x_scale, axis=scales.x_axis(info.axis, points["x"], title))
+    ticks = pd.concat([points["x"], points["limit_x"]]).dropna()
+    x = alt.X("x:Q", scale=x_scale, axis=scales.x_axis(info.axis, ticks, title))
     y_axis = scales.ratio_axis(up, info.measure)
     y = alt.Y("speedup:Q", scale=scales.ratio_scale(up), axis=y_axis)
     color, dash = _arm_looks(info, legend)
@@ -320,6 +324,7 @@ def curve_layers(
         alt.Chart(coloured).mark_line(strokeWidth=2.2, clip=True).encode(x, y, color, dash),
         ticked.encode(x, *low, color),
         *_brackets(found, x, color, height),
+        _limits(points[named]).encode(alt.X("limit_x:Q", scale=x_scale), y, color),
         *_beyond(points, up, height),
     )
     yield from (mark for mark in lines if len(mark.data))
@@ -348,6 +353,19 @@ def _brackets(
         y = alt.Y(value=height - FOOT * (number + 1))
         yield from bars(own, x, ("x_low", "x_high"), y, color, strokeWidth=6, opacity=0.45)
         yield from (mark.encode(x, y, color) for mark in break_even_marks(own))
+
+
+def _limits(points: pd.DataFrame) -> alt.Chart:
+    """A cross where an arm ran out of memory, as high as its nearest point; the caller adds y and
+    colour.
+    """
+    near = points.assign(away=(points["x"] - points["limit_x"]).abs()).sort_values("away")
+    found = near.dropna(subset=["away", "speedup"]).drop_duplicates("arm")
+    mark = alt.Chart(found[["arm", "speedup", "limit", "limit_x"]]).mark_point(
+        shape=CROSS, size=60, strokeWidth=2.5, opacity=1, clip=True
+    )
+    made: alt.Chart = mark.encode(tooltip=tips({"arm": "Arm", "limit": "Memory"}))
+    return made
 
 
 def _beyond(points: pd.DataFrame, span: Extent, height: float) -> Iterator[alt.Chart]:

@@ -192,13 +192,15 @@ def panel_infos(
         x=shown[X_COLUMN[axis]].astype(float),
         theory=shown["gmacs_baseline"] / shown["gmacs_total"],
         distrusted=distrusted[shown.index],
+        limit=shown.get("limit"),
+        limit_x=shown.get(f"limit_{axis}", pd.Series(dtype=float)).astype(float),
         **{name: shown[name].mask(open_ends) for name in ("speedup_low", "speedup_high")},
     )
     published = published_points(references, shown, axis)
     judged = shown if open_ends.all() else shown[~open_ends]
     ratios = [judged[name] for name in ("speedup", "speedup_low", "speedup_high")]
     spans = (
-        x_span(pd.concat([shown["x"], published["x"].astype(float)]), axis),
+        x_span(pd.concat([shown["x"], shown["limit_x"], published["x"].astype(float)]), axis),
         y_span(*ratios, published["speedup"]),
     )
     hosts = label_hosts(points)
@@ -236,6 +238,12 @@ def panel_infos(
             published=beside,
             single=panel.single(axis),
         )
+
+
+def limit_words(points: pd.DataFrame) -> list[str]:
+    """Each arm of a panel's points that ran out of memory, and where."""
+    known = points.dropna(subset=["limit"]).drop_duplicates("arm")
+    return [f"{arm} {limit}" for arm, limit in zip(known["arm"], known["limit"], strict=True)]
 
 
 def ranked_arms(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[str]:
@@ -356,7 +364,7 @@ def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], st
 
 def _notes(panel: Panel, axis: Axis, hidden: int, published: int, *, one: bool) -> list[str]:
     """How to read the chart, in which `one` arm is in colour, and what it does not show."""
-    points, single = panel.points, panel.single(axis)
+    points, single, limits = panel.points, panel.single(axis), limit_words(panel.points)
     mark = "Ticks" if single else "Dotted"
     parts = [
         f"{'Bars' if single else 'Shaded around a line'}: {INTERVAL} interval.",
@@ -366,6 +374,7 @@ def _notes(panel: Panel, axis: Axis, hidden: int, published: int, *, one: bool) 
         f"Grey: the same, within ±{100 * points['floor'].max():.2g} %.",
         "Hollow: published, measured elsewhere." if published else "",
         f"{count(hidden, 'flagged point')} hidden." if hidden else "",
+        f"Cross: {'; '.join(limits)}." if limits else "",
     ]
     note = " ".join(filter(None, parts))
     return [note] if single else [note, BREAK_EVEN_NOTE]

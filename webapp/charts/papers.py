@@ -17,7 +17,7 @@ from sweeps.number_format import count
 from sweeps.text.curves import break_even_headline
 from webapp.charts import scales
 from webapp.charts.curves import ROW, configured, curve_layers, end_names, row_layers
-from webapp.charts.panels import PanelInfo, rows_by_arm
+from webapp.charts.panels import PanelInfo, limit_words, rows_by_arm
 from webapp.charts.points import Layers, layered
 from webapp.charts.scales import Extent
 from webapp.display.axis_curves import size_of
@@ -37,8 +37,9 @@ PREFIXES = {"batch_size": "batch ", "against": "against "}
 """Before values that say nothing alone, above a panel."""
 MARKS = (
     "Marks: triangles up are faster, triangles down slower, squares the same; hollow ones are"
-    " probable or unclear, crosses have too few pairs. Areas: intervals. Bars on the axis:"
-    " break-evens, between measured points; diamonds: their likeliest places."
+    " probable or unclear, upright crosses have too few pairs, slanted ones are out of"
+    " memory. Areas: intervals. Bars on the axis: break-evens, between measured points; diamonds:"
+    " their likeliest places."
 )
 
 
@@ -88,7 +89,7 @@ def caption_lines(infos: Sequence[PanelInfo], question: str) -> Iterator[str]:
     """
     yield question
     for info in infos:
-        yield f"{info.title}: {info.condition}."
+        yield f"{info.title}: {'. '.join([info.condition, *limit_words(info.panel.points)])}."
         unit = size_of(info.panel.points).token_unit
         for arm, claims in rows_by_arm(info.panel.break_evens).items():
             if arm in info.styles:

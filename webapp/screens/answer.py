@@ -296,7 +296,8 @@ def _show_charts(
         with place:
             chart = curves.draw_panel(info, links=True, width="container")
             along = AXIS_LABELS[info.axis].along
-            draw_chart(chart, f"{info.axis}-{number}", f"Speed-up along {along}: {answer}")
+            words = "; ".join([answer, *panels.limit_words(info.panel.points)])
+            draw_chart(chart, f"{info.axis}-{number}", f"Speed-up along {along}: {words}")
 
 
 if __name__ == "__main__":

@@ -37,13 +37,8 @@ def _offer(text: str, plan: Mapping[str, Any]) -> None:
         )
         by = st.text_input("Your name", key="by", width=240, max_chars=60)
         if st.button("Queue it", type="primary"):
-            try:
-                number = queueing.queue_sweep(plan["name"], text, priority=priority, by=by)
-            except UserError as problem:
-                plain.sentence(f"{problem}.", "strong")
-                return
+            queueing.queue_sweep(plan["name"], text, priority=priority, by=by)
             del st.session_state["checked"]
-            st.session_state["queued"] = f"{number} {plan['name']}: queued, priority {priority}"
             st.rerun()
 
 
@@ -61,8 +56,6 @@ def _show() -> None:
     checked, plan = st.session_state.get("checked", ("", None))
     if plan is not None and checked == text:
         _offer(text, plan)
-    elif words := st.session_state.pop("queued", ""):
-        plain.sentence(words, "strong")
     queueing.show_queue()
 
 

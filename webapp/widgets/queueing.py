@@ -29,8 +29,6 @@ FILE = "sweep.yaml"
 PLAN_S = 60
 """A sweep that takes longer to plan is not queued from a page."""
 REFRESH_S = 3
-MAX_SHOWN = 20
-"""Submissions on a page."""
 _opened = Event()
 allow_submissions = _opened.set
 """Called once, by `breakeven app --allow-submit`, which also requires a token."""
@@ -117,11 +115,9 @@ def show_queue() -> None:
         shown = open_submissions()
     except NoStoreError:
         return  # the first submission makes one
-    for found in shown[:MAX_SHOWN]:
+    for found in shown:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             _show_submission(found)
-    if len(shown) > MAX_SHOWN:
-        plain.sentence(f"and {len(shown) - MAX_SHOWN} more: breakeven status", "muted")
 
 
 def _show_submission(found: Submission) -> None:
