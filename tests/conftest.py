@@ -123,6 +123,7 @@ def pytest_collection_finish() -> None:
     transformers to look through.
     """
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
     copy_empty_stores()
 

@@ -11,7 +11,7 @@ from tests.orchestrator.conftest import Store
 
 pytestmark = pytest.mark.ray
 
-TOPK = Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]})
+TOPK = Step(method="topk", params={"keep_rate": 0.5, "layers": [1, 2, 3]})
 ANSWERS = """SELECT c.method, c.params, coalesce(f.reason, 'measured') AS answer, f.message FROM comparison_attempt AS p
              JOIN comparison AS c ON c.comparison_id = p.comparison_id LEFT JOIN failure AS f ON f.id = p.failure"""
 
@@ -20,7 +20,7 @@ def tiny(*steps: Step, image_size: int = 32, timeout_s: float = 30.0) -> Job:
     """Dense against arms of one step each, on a real model, as short as the protocol allows."""
     arms = (DENSE, *(Arm(stack=(step,)) for step in steps))
     return Job(
-        condition=Condition(model="deit_tiny_patch16_224", image_size=image_size, threads=1),
+        condition=Condition(model="test_vit", image_size=image_size, threads=1),
         arms=arms,
         pairs=tuple(Pair(0, index) for index in range(1, len(arms))),
         protocol=Protocol(
@@ -57,7 +57,7 @@ def test_raising_and_nan_arms_and_the_hog_answer_for_themselves_alone(
         '{"what":"raise"}': "error",
         '{"what":"nan"}': "not_a_number",
         '{"what":"hog"}': "out_of_memory",
-        '{"keep_rate":0.5,"layers":[3,6,9]}': "measured",
+        '{"keep_rate":0.5,"layers":[1,2,3]}': "measured",
     }
     assert len(store.table("SELECT id FROM attempt")) == 1
 

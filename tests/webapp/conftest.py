@@ -1,10 +1,12 @@
 """Stores for the web app's tests, and the app opened on one."""
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from store.open.engine import connect
@@ -14,6 +16,11 @@ from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
 
 APP = str(Path(__file__).parents[2] / "webapp" / "app.py")
 Open = Callable[..., AppTest]
+
+# Every run of a page looks for components in all installed packages, whose metadata is parsed.
+vars(manifest_scanner)["scan_component_manifests"] = functools.cache(
+    manifest_scanner.scan_component_manifests
+)
 
 
 @pytest.fixture(scope="session")

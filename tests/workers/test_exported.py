@@ -12,7 +12,7 @@ from torch import nn
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Step
 from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
-from tests.workers.vision_jobs import PASS_S, TOPK, job, metrics
+from tests.workers.vision_jobs import PASS_S, job, metrics
 from workers import methods
 from workers.arms.vision import build_vision
 from workers.errors import Unsupported
@@ -34,6 +34,7 @@ CASES = [
     if method.refuses(params, small_network("plain")) is None and params.eager_only() is None
 ]
 QUICK = ("topk-0", "tome-0", "hquota-0")
+TOME = Step(method="tome", params={"r": 1})
 
 
 class SmallAttention(nn.Module):
@@ -69,22 +70,23 @@ class Twice(nn.Module):
         return cast(torch.Tensor, twice(x))
 
 
-def built(name: str, params: Any, runtime: str) -> nn.Module:
+def built(name: str, params: Any, runtime: str, depth: int) -> nn.Module:
     """A small model with the method, made for an engine."""
     condition = Condition(model="small", image_size=SIZE, runtime=runtime)
     arm = Arm(stack=(Step(method=name, params=params.model_dump(mode="json")),))
-    return build_vision(VisionModel(small("plain"), small_network("plain")), condition, arm)
+    given = VisionModel(small("plain", depth=depth), small_network("plain", depth))
+    return build_vision(given, condition, arm)
 
 
-def check_logits(name: str, params: Any, runtime: str) -> None:
-    exported, eager = (built(name, params, each)(images()) for each in (runtime, "eager"))
+def check_logits(name: str, params: Any, runtime: str, depth: int = 4) -> None:
+    exported, eager = (built(name, params, each, depth)(images()) for each in (runtime, "eager"))
     torch.testing.assert_close(exported, eager, rtol=1e-4, atol=1e-4 * float(eager.abs().max()))
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize(("name", "params"), [case for case in CASES if case.id in QUICK])
 def test_logits_are_those_of_eager(name: str, params: Any, runtime: str) -> None:
-    check_logits(name, params, runtime)
+    check_logits(name, params, runtime, depth=2)
 
 
 @pytest.mark.slow
@@ -131,10 +133,11 @@ def test_arms_of_every_engine_run_in_one_job(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(latency, "PEAKS_OF", set())
     exported = [Arm(overrides=Overrides(runtime=runtime)) for runtime in RUNTIMES]
     exported += [
-        Arm(stack=TOPK.stack, overrides=Overrides(runtime="openvino", dtype=dtype))
+        Arm(stack=(TOME,), overrides=Overrides(runtime="openvino", dtype=dtype))
         for dtype in ("bfloat16", "int8")
     ]
-    requested = job([DENSE, *exported]).model_copy(update={"warm": True})
+    # test_vit resizes its embeddings of positions, which OpenVINO cannot
+    requested = job([DENSE, *exported], model="test_vit3").model_copy(update={"warm": True})
     outcome = run(requested, pass_seconds=PASS_S)
     assert not outcome.failures
     assert all("consistency_check_failed" not in arm.flags for arm in outcome.arms)

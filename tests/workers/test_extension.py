@@ -27,7 +27,7 @@ ROOT = Path(workers.kinds.__file__).parents[2]
 FOLDERS = ("sweeps", "workers", "store", "orchestrator", "webapp")
 TECHNIQUES = ("token_reduction", "activation_sparsity", "vocabulary")
 QUICK = Protocol(pairs_min=6, pairs_max=6)
-VISION = Condition(model="deit_tiny_patch16_224", image_size=32, threads=1)
+VISION = Condition(model="test_vit", image_size=32, threads=1)
 SHARED = {"budget", "align", "inflect"}
 """Parameters of the interface `token_reduction/__init__.py` that `workers/arms/budget.py` solves
 by."""

@@ -36,7 +36,7 @@ print(json.dumps([[each.model_dump(mode="json") for each in outcomes], places,
 def job(**condition: Any) -> Job:
     """A/A of a tiny model in six rounds."""
     return Job(
-        condition=Condition(model="deit_tiny_patch16_224", image_size=32, **condition),
+        condition=Condition(model="test_vit", image_size=32, **condition),
         arms=(DENSE, REPLICA),
         pairs=(Pair(0, 1),),
         protocol=Protocol(pairs_min=6, pairs_max=6, budget_s=0.5),

@@ -23,7 +23,7 @@ from workers.models.share_weights import checksums
 from workers.run import run
 
 FAULTS = Path(__file__).parents[1] / "faults" / "methods"
-TIDY = Step(method="topk", params={"keep_rate": 0.5, "layers": [3, 6, 9]})
+TIDY = Step(method="topk", params={"keep_rate": 0.5, "layers": [1, 2, 3]})
 
 
 @pytest.fixture(autouse=True)
@@ -39,9 +39,7 @@ def job(*steps: Step, **condition: object) -> Job:
     """Dense against arms of one step each, as short as the protocol allows."""
     arms = (DENSE, *(Arm(stack=(step,)) for step in steps))
     return Job(
-        condition=Condition(
-            **{"model": "deit_tiny_patch16_224", "image_size": 32, "threads": 1, **condition}
-        ),
+        condition=Condition(**{"model": "test_vit", "image_size": 32, "threads": 1, **condition}),
         arms=arms,
         pairs=tuple(Pair(0, index) for index in range(1, len(arms))),
         protocol=Protocol(pairs_min=6, pairs_max=6, half_width=0.5, budget_s=0.1, timeout_s=60.0),

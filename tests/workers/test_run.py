@@ -30,7 +30,7 @@ runpy.run_module("workers.run", run_name="__main__", alter_sys=True)
 
 def job(seed: int = 0) -> Job:
     """One arm, six rounds."""
-    condition = Condition(model="deit_tiny_patch16_224", image_size=32, seed=seed, threads=1)
+    condition = Condition(model="test_vit", image_size=32, seed=seed, threads=1)
     return Job(
         condition=condition,
         arms=(Arm(),),

@@ -142,7 +142,7 @@ def test_cuda_graphs_on_a_cpu_are_a_failure_row():
     """
     graph = Arm(overrides=Overrides(runtime="cudagraph"))
     topk = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3]}),))
-    point = Condition(model="deit_tiny_patch16_224", image_size=32, threads=1)
+    point = Condition(model="test_vit", image_size=32, threads=1)
     job = Job(
         condition=point,
         arms=(DENSE, graph, topk),

@@ -69,8 +69,8 @@ ROTARY = ("eva02", "dinov3", "rope_mixed", "perception")
 
 
 @cache
-def small(make: str, image_size: ImageSize = SIZE) -> Any:
-    """A transformer of 4 blocks, 48 channels and 3 heads on `image_size` pixels, in evaluation
+def small(make: str, image_size: ImageSize = SIZE, depth: int = 4) -> Any:
+    """A transformer of `depth` blocks, 48 channels and 3 heads on `image_size` pixels, in evaluation
     mode; never change it.
     """
     with torch.random.fork_rng():
@@ -79,7 +79,7 @@ def small(make: str, image_size: ImageSize = SIZE) -> Any:
             img_size=image_shape(image_size),
             patch_size=8,
             embed_dim=48,
-            depth=4,
+            depth=depth,
             num_heads=3,
             num_classes=7,
         )
@@ -93,9 +93,9 @@ def small(make: str, image_size: ImageSize = SIZE) -> Any:
     return model
 
 
-def small_network(make: str) -> Network:
+def small_network(make: str, depth: int = 4) -> Network:
     """Its geometry, as the catalogue would have it."""
-    return geometry_of(make, small(make))
+    return geometry_of(make, small(make, depth=depth))
 
 
 def images(batch: int = 2, image_size: ImageSize = SIZE) -> Tensor:
