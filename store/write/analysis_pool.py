@@ -21,15 +21,19 @@ from store.rows.transactions import reading
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+WORTH_A_POOL = 4000
+"""Comparisons: fewer are derived sooner than processes start."""
 PARTS = 4
 """Parts per process that tasks are cut into, so that all end at about the same time."""
 
 
 @contextmanager
-def spread_over(engine: Engine, processes: int) -> Iterator[Spread]:
-    """A pool of so many processes, each with a connection of its own that reads; of one, or for a
-    store in memory, `compute_here`.
+def spread_over(engine: Engine, comparisons: int, processes: int | None = None) -> Iterator[Spread]:
+    """A pool of so many processes, each with a connection of its own that reads: by default as many
+    as there are cores, where there are so many comparisons that it is worth it. Of one process, or
+    for a store in memory, `compute_here`.
     """
+    processes = processes or ((os.cpu_count() or 1) if comparisons >= WORTH_A_POOL else 1)
     sqlite = engine.dialect.name == "sqlite"
     url = engine.url.database if sqlite else engine.url.render_as_string(hide_password=False)
     if processes < 2 or not url:

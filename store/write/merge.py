@@ -3,7 +3,7 @@
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, Select, Table, select
+from sqlalchemy import Connection, Engine, Row, Select, Table, bindparam, select
 
 from store.derive.break_evens import derive_sweep
 from store.derive.panels import derive_sweep_panels
@@ -13,7 +13,7 @@ from store.rows.profiles import load_profiles
 from store.rows.row_mapping import insert_new, insert_row
 from store.rows.sample_archive import stored_samples
 from store.rows.sample_codec import restore_samples
-from store.rows.transactions import reading, writing
+from store.rows.transactions import batches, reading, writing
 from store.schema.tables import (
     ARM_LABEL,
     ATTEMPT,
@@ -30,7 +30,7 @@ from store.schema.tables import (
     TEXT_SCORES,
     newest_revision,
 )
-from store.write.record import KNOWN, record_imported
+from store.write.record import record_imported
 from store.write.submission import linked_comparisons
 from sweeps.model.outcome import Outcome
 
@@ -39,6 +39,8 @@ ALIKE = (ENVIRONMENT, COMPARISON, CALIBRATION, ARM_LABEL, REFERENCE, PROFILE, PR
 profiles of attempts come with these."""
 TOGETHER = 1000
 """Rows that are copied at a time."""
+MERGED_AT_ONCE = 20
+"""Attempts in one transaction, whose curves are derived once."""
 
 
 class MergedSweep(NamedTuple):
@@ -60,7 +62,7 @@ class Merged(NamedTuple):
 
 def merge_stores(engine: Engine, other: Engine) -> Merged:
     """Bring what `other` measured into the store of `engine`: newest revisions of sweeps first,
-    then each attempt in a transaction of its own, with all that is derived from it.
+    then some attempts in each transaction, with all that is derived from them.
 
     Twice changes nothing; after an interruption the rest comes with the next call. Queued jobs stay
     where they are.
@@ -73,18 +75,24 @@ def merge_stores(engine: Engine, other: Engine) -> Merged:
             for table in ALIKE:
                 _copy(source, connection, table)
             sweeps = [_sweep(source, connection, row) for row in source.execute(_SWEEPS).all()]
-        attempts = known = 0
-        for digest, row in source.execute(_ATTEMPTS).all():
+        attempts, all_of_them = 0, source.execute(_ATTEMPTS).all()
+        for part in batches(all_of_them, MERGED_AT_ONCE):
+            digests = {"digests": [digest for digest, _ in part]}
             with reading(engine) as connection:
-                there = connection.execute(KNOWN, {"digest": digest}).first() is not None
-            if not there and record_imported(engine, [stored_outcome(source, row)]):
-                attempts += 1
-            else:
-                known += 1
+                there = set(connection.execute(_HERE, digests).scalars())
+            missing: list[Outcome] = []
+            try:
+                missing += (
+                    stored_outcome(source, row) for digest, row in part if digest not in there
+                )
+            finally:  # those before a damaged one come
+                attempts += record_imported(engine, missing)
+    known = len(all_of_them) - attempts
     return Merged(sweeps, attempts, known)
 
 
 _SWEEPS = select(SWEEP).where(newest_revision(SWEEP)).order_by(SWEEP.c.id)
+_HERE = select(ATTEMPT.c.digest).where(ATTEMPT.c.digest.in_(bindparam("digests", expanding=True)))
 _ATTEMPTS = select(ATTEMPT.c.digest, ATTEMPT.c.id).order_by(ATTEMPT.c.id)
 
 

@@ -3,7 +3,6 @@ on with.
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 
@@ -20,8 +19,6 @@ from store.write.analysis_pool import spread_over
 from store.write.calibrations import recalibrate
 from sweeps.stats.timing import ANALYSIS_VERSION, load_distributions
 
-WORTH_A_POOL = 4000
-"""Comparisons: fewer are derived sooner than processes start."""
 DERIVE: Mapping[str, Callable[..., None]] = {
     "effects": derive_effects,
     "curves": derive_break_evens,
@@ -52,10 +49,8 @@ def reanalyse(
     concerned = dict.fromkeys(STAGES, 0)
     for step in steps:
         concerned[step.stage] += len(json.loads(step.comparisons))
-    many = concerned[STAGES[-1]] >= WORTH_A_POOL
-    chosen = processes or ((os.cpu_count() or 1) if many else 1)
     done = dict.fromkeys(STAGES, 0)
-    with spread_over(engine, chosen) as spread:
+    with spread_over(engine, concerned[STAGES[-1]], processes) as spread:
         for step in steps:
             show(step.stage, done[step.stage], concerned[step.stage])
             comparisons = json.loads(step.comparisons)

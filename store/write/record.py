@@ -14,6 +14,7 @@ from store.derive.break_evens import BATCH, CURVE_ORDER, derive_break_evens
 from store.derive.effects import derive_effects
 from store.derive.panels import derive_panels
 from store.derive.payloads import STORES, pair_statuses, payload_of
+from store.derive.spread import Spread, compute_here
 from store.errors import StoreError
 from store.rows.profiles import record_peaks
 from store.rows.row_mapping import (
@@ -36,6 +37,7 @@ from store.schema.tables import (
     METRIC,
     PAIR,
 )
+from store.write.analysis_pool import spread_over
 from store.write.calibrations import newest_calibration
 from sweeps.model.identity import canonical
 from sweeps.model.job import Job
@@ -95,12 +97,8 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
             if attempt.known(connection):
                 return False
             raise
-        environment, touched = attempt.answer(
-            connection, attempt.insert(connection, row, n, "measured")
-        )
-        if touched:
-            derive_break_evens(connection, touched, environment)
-        derive_panels(connection, attempt.comparison_ids)
+        attempt.answer(connection, attempt.insert(connection, row, n, "measured"))
+        _derive(connection, [attempt])
     return True
 
 
@@ -114,32 +112,47 @@ def record_imported(
     all their points are there.
     """
     load_distributions()
-    attempts, new = [AttemptWriter(outcome) for outcome in outcomes], 0
-    touched: dict[str, set[str]] = {}
-    answered = set[str]()
-    with writing(engine) as connection:
+    attempts = [AttemptWriter(outcome) for outcome in outcomes]
+    compared = sum(len(attempt.comparison_ids) for attempt in attempts)
+    with spread_over(engine, compared) as spread, writing(engine) as connection:
+        new = []
         for attempt in attempts:
             if not attempt.known(connection):
                 before = connection.execute(
                     IMPORTED_BEFORE, {"job_id": attempt.job_id}
                 ).scalar_one()
-                environment, on_curves = attempt.answer(
-                    connection, attempt.insert(connection, None, before + 1, "imported")
-                )
-                touched.setdefault(environment, set()).update(on_curves)
-                answered.update(attempt.comparison_ids)
-                new += 1
-        for environment, comparisons in touched.items():
-            for batch in _by_curve(connection, comparisons):
-                derive_break_evens(connection, batch, environment)
-        derive_panels(connection, answered)
+                attempt.answer(connection, attempt.insert(connection, None, before + 1, "imported"))
+                new.append(attempt)
+        _derive(connection, new, spread)
         if then is not None:
             then(connection)
-    return new
+    return len(new)
+
+
+def _derive(
+    connection: Connection, attempts: Sequence["AttemptWriter"], spread: Spread = compute_here
+) -> None:
+    """Derive what follows from attempts that were stored, once for all of them."""
+    groups: dict[tuple[str, str], list[AttemptWriter]] = {}
+    for attempt in attempts:
+        groups.setdefault((attempt.environment_id, attempt.job.kind), []).append(attempt)
+    for (environment, kind), group in groups.items():
+        known = {each.row: each.data for each in group if each.data is not None}
+        comparisons = {key for each in group if each.statuses for key in each.comparison_ids}
+        parts = list(_by_curve(connection, comparisons))
+        for part in parts:
+            derive_effects(connection, part, environment, known, {kind})
+        if any(METRICS[name].compared == "ratio" for name in KINDS[kind].metrics):
+            for part in parts:
+                derive_break_evens(connection, part, environment, spread=spread)
+    derive_panels(connection, {key for each in attempts for key in each.comparison_ids})
 
 
 def _by_curve(connection: Connection, comparisons: Collection[str]) -> Iterator[list[str]]:
     """The comparisons in batches, those of one curve together where possible."""
+    if len(comparisons) <= BATCH:
+        yield sorted(comparisons)
+        return
     known = select(*CURVE_ORDER, COMPARISON.c.comparison_id)
     found: list[tuple[str, ...]] = []
     for batch in batches(sorted(comparisons), BATCH):
@@ -193,6 +206,7 @@ class AttemptWriter:
         self.kind = KINDS[self.job.kind]
         self.job_id = self.job.job_id
         self.environment = environment_row(outcome.environment)
+        self.environment_id = str(self.environment["environment_id"])
         # NaN and infinity stay what they are here; a model's own JSON would make them null
         data = outcome.model_dump(exclude={"samples", "predictions", "text_scores", "profiles"})
         self.payload = to_json(data, inf_nan_mode="constants").decode()
@@ -229,12 +243,10 @@ class AttemptWriter:
             "job_id": self.job_id,
             "n": n,
             "round": self.job.round,
-            "environment": self.environment["environment_id"],
+            "environment": self.environment_id,
             "host": outcome.host,
             "process": outcome.process,
-            "calibration_id": newest_calibration(
-                connection, outcome, self.environment["environment_id"]
-            ),
+            "calibration_id": newest_calibration(connection, outcome, self.environment_id),
             "started_at": outcome.started_at,
             "ended_at": outcome.ended_at,
             "project_commit": outcome.commit,
@@ -261,14 +273,13 @@ class AttemptWriter:
         }
         return attempt
 
-    def answer(self, connection: Connection, attempt: int) -> tuple[str, Sequence[str]]:
-        """Let the inserted attempt answer the job's questions, and derive the effects.
-
-        Returns the environment and the comparisons whose curves are to be derived again.
+    def answer(self, connection: Connection, attempt: int) -> None:
+        """Let the inserted attempt answer the job's questions; what follows is still to be
+        derived.
         """
-        environment = str(self.environment["environment_id"])
+        self.row = attempt
         if not self.statuses:
-            return environment, ()
+            return
         stored = set(connection.execute(STORED, {"comparisons": self.comparison_ids}).scalars())
         requested = zip(self.comparison_ids, self.job.comparisons(), strict=True)
         new = [
@@ -291,10 +302,6 @@ class AttemptWriter:
                 "failure": why,
             }
         connection.execute(insert_into(PAIR), list(rows.values()))
-        known = {} if self.data is None else {attempt: self.data}
-        derive_effects(connection, self.comparison_ids, environment, known, {self.job.kind})
-        on_curves = any(METRICS[name].compared == "ratio" for name in self.kind.metrics)
-        return environment, self.comparison_ids if on_curves else ()
 
 
 def _failure_row(failure: Failure, attempt: int) -> dict[str, Any]:
