@@ -135,11 +135,11 @@ class Commands:
             shells = " and ".join(repr(each.text) for each in self._commands if each.by_shell)
             yield (
                 f"The start of {SHELL[0]}, {1000 * median(self.shell_starts):.2f} ms, is subtracted"
-                f" from the wall time of {shells}."
+                f" from the wall time of {shells}"
             )
-        yield "Output goes to a pipe that is read; before each visit it is compared."
+        yield "Output goes to a pipe that is read; before each visit it is compared"
         for text in sorted(self.left):
-            yield f"{text!r} left processes running, which were ended after the comparison."
+            yield f"{text!r} left processes running, which were ended after the comparison"
 
     def close(self) -> None:
         """End the process and what commands left running."""

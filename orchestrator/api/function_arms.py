@@ -2,6 +2,7 @@
 first, so that a module there may have any name.
 """
 
+import base64
 import os
 import sys
 import time
@@ -9,12 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from orchestrator.api.commands import Usage
 from orchestrator.api.comparison import ArmFailedError, Slot
 from orchestrator.api.process_client import FailedError, MeasuredProcess
 from sweeps.errors import UserError
+from workers.measure.results import first_difference
 from workers.measure.timer import SampleTime
 
 Values = Mapping[str, float]
@@ -90,9 +94,10 @@ class FunctionArms:
         arms = [arm for arm in (*self._arms, self._arms[0]) if arm.label not in self._failed]
         loaded = self._load(arms)
         if self._check:
-            expected = self._ask(loaded[0], "result")
+            expected = _restored(self._ask(loaded[0], "result"))
             for arm in loaded[1:]:
-                if difference := first_difference(expected, self._ask(arm, "result")):
+                difference = first_difference(expected, _restored(self._ask(arm, "result")))
+                if difference is not None:
                     raise self._failure(
                         arm.label,
                         f"its result is not that of {self.names[0]}: {difference}"
@@ -160,12 +165,11 @@ class FunctionArms:
 
     def notes(self) -> Iterator[str]:
         """What a reader must know of how they ran."""
-        yield "Functions run in fresh processes for each visit, one at a time."
+        yield "Functions run in fresh processes for each visit, one at a time"
         for label, files in self._foreign.items():
             if files:
                 yield (
-                    f"{label} imports {min(files)} from the working copy, and not from its"
-                    " revision."
+                    f"{label} imports {min(files)} from the working copy, and not from its revision"
                 )
 
     def close(self) -> None:
@@ -210,8 +214,14 @@ def default_python() -> str:
     return str(active) if "VIRTUAL_ENV" in os.environ and active.exists() else sys.executable
 
 
-def first_difference(one: object, other: object) -> str:
-    """Where two results differ first, as data of `measured_functions.plain`; empty where they do
-    not.
-    """
-    return "" if one == other else "they differ"
+def _restored(data: Any) -> object:
+    """A result from what `measured_functions.plain` made of it."""
+    kind, *parts = data
+    if kind == "array":
+        dtype, shape, values = parts
+        return np.frombuffer(base64.b64decode(values), dtype).reshape(shape)
+    if kind == "list":
+        return [_restored(each) for each in parts[0]]
+    if kind == "dict":
+        return {name: _restored(each) for name, each in parts[0]}
+    return base64.b64decode(parts[0]) if kind == "bytes" else parts[0]

@@ -103,10 +103,10 @@ class Curve:
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
             for row in (columns, *rows)
         ]
-        return "\n".join([*lines, *self._claims()])
+        return "\n".join([*lines, *self._lines()])
 
     def _repr_html_(self) -> str:
-        return html_table(*self._table(), self._claims())
+        return html_table(*self._table(), self._lines())
 
     def _table(self) -> tuple[Sequence[str], list[Sequence[str]]]:
         rows: list[Sequence[str]] = []
@@ -115,14 +115,17 @@ class Curve:
             rows.append([f"{x:g}", *(_cell(arm) for arm in found)])
         return (self.axis, *self.arms), rows
 
-    def _claims(self) -> list[str]:
-        claims = [f"{name}: {claim_text(self._line(name), self.axis)}" for name in self.arms]
+    def claims(self) -> list[str]:
+        """What the points allow to say of each arm along the axis, a line each."""
+        return [f"{name}: {claim_text(self._line(name), self.axis)}" for name in self.arms]
+
+    def _lines(self) -> list[str]:
         doubts = [
             f"{self.axis}={x:g}: {line}"
             for x, result in self.results.items()
             for line in result.doubts()
         ]
-        return [*claims, *doubts]
+        return [*self.claims(), *doubts]
 
     def _line(self, arm: str | None) -> curves.Curve:
         """Raises `ValueError` where there are several arms and none is named."""

@@ -2,6 +2,7 @@
 each arm passes.
 """
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -10,21 +11,31 @@ from typing import Literal, NamedTuple
 
 from orchestrator.api.commands import Usage
 from orchestrator.api.comparison import Result
+from orchestrator.api.functions import Curve
 from orchestrator.text_table import markdown_row, table_lines
 from sweeps.analysis.compared import ComparedArm
-from sweeps.model.flags import FLAGS
-from sweeps.number_format import count, duration, with_interval
+from sweeps.number_format import count, duration
+from sweeps.text.compared import (
+    compared_sentence,
+    flag_sentences,
+    null_sentence,
+    short_time,
+    speedup_text,
+)
 
 FailOn = Literal["slower", "not-faster"]
 Passed = Literal["yes", "no", "undecided"]
 PASSED, FAILED, UNDECIDED = 0, 1, 3
 """Exit codes."""
+PASSED_TEXT: Mapping[int, str] = {
+    PASSED: "passes",
+    FAILED: "fails",
+    UNDECIDED: "is not decided",
+}
 WIDTH = 41
 """Characters of a drawn interval."""
 MAX_REACH = math.log(4.0)
 """A drawing ends at 4 times as fast or slow; an interval that goes on has an arrow."""
-MAX_SENTENCES = 6
-UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 class Place(NamedTuple):
@@ -51,18 +62,10 @@ class ComparisonReport:
     notes: tuple[str, ...]
     """What a reader must know of how it was measured."""
 
-    def _arms(self) -> Iterator[tuple[Place, ComparedArm]]:
-        for place in self.places:
-            for arm in place.result.arms.values():
-                yield place, arm
-
     def passed(self, arm: ComparedArm) -> Passed:
-        """Whether an interval shows that an arm is not slower (or is faster); by the margin."""
-        low, high = (
-            (1 / (1 + self.margin), 1 / (1 + self.margin))
-            if self.fail_on == "slower"
-            else (1.0, 1 + self.margin)
-        )
+        """Whether an interval shows that an arm is not slower (or is faster), by the margin."""
+        limit = 1 / (1 + self.margin)
+        low, high = (limit, limit) if self.fail_on == "slower" else (1.0, 1 / limit)
         if arm.low > low:
             return "yes"
         return "no" if arm.high < high else "undecided"
@@ -79,27 +82,25 @@ class ComparisonReport:
         return UNDECIDED if "undecided" in passed or failed else PASSED
 
     def sentences(self) -> Iterator[str]:
-        """The answer for each arm, or how many places have which where these are many."""
-        arms = [(place, arm) for place, arm in self._arms() if not place.result.void]
-        if len(arms) <= MAX_SENTENCES:
-            for place, arm in arms:
-                at = f" at {place.text}" if place.values else ""
-                yield self._sentence(place.result, arm) + at + "."
+        """The answer for each arm, along an axis what its places allow to claim, and what is
+        missing.
+        """
+        if len(self.places) > 1 and len(self.places[0].values) == 1:
+            ((axis, _),) = self.places[0].values.items()
+            results = {place.values[axis]: place.result for place in self.places}
+            yield from Curve(axis, dict(sorted(results.items()))).claims()
         else:
-            for name in dict.fromkeys(arm.name for _, arm in arms):
-                mine = [(place.text, _verdict(arm)) for place, arm in arms if arm.name == name]
-                parts = (
-                    f"{verdict} at {', '.join(at for at, found in mine if found == verdict)}"
-                    for verdict in dict.fromkeys(found for _, found in mine)
-                )
-                yield f"{name} is {'; '.join(parts)}."
+            for place, arm in self._arms():
+                at = f" at {place.text}" if place.values else ""
+                if not place.result.void:
+                    yield compared_sentence(arm, place.result.names[0], self.margin) + at
         for place in self.places:
-            for name, reason in place.result.failures.items():
-                yield f"{name} failed: {reason}."
             if place.result.void:
-                yield f"Nothing may be concluded: {place.result.void}."
+                yield f"Nothing may be concluded: {place.result.void}"
+            for name, reason in place.result.failures.items():
+                yield f"{name} failed: {reason}"
         if self.exit_code() == UNDECIDED and (time := self._needed()) is not None:
-            yield f"It should be decided with --time {time}."
+            yield f"It should be decided with --time {time}"
 
     def _needed(self) -> str | None:
         """The time that decides what is not decided; `None` where that cannot be told."""
@@ -110,43 +111,32 @@ class ComparisonReport:
         seconds = len(self.places) * max(filter(None, needed))
         return f"{math.ceil(seconds)}s" if seconds < 90 else f"{math.ceil(seconds / 60)}m"
 
-    def _sentence(self, result: Result, arm: ComparedArm) -> str:
-        base = result.names[0]
-        numbers = with_interval(arm.ratio, arm.low, arm.high, ".3f")
-        if arm.verdict == "equal":
-            return f"{arm.name} is as fast as {base} within {100 * self.margin:g} %: {numbers}"
-        if (verdict := _verdict(arm)) == "undecided":
-            return f"Not decided whether {arm.name} is slower than {base}: {numbers}"
-        return f"{arm.name} is {verdict} than {base}: {numbers}"
-
     def method(self) -> Iterator[str]:
-        """How it was measured, one sentence each."""
+        """How it was measured, and what casts doubt on it, a sentence each."""
         results = [place.result for place in self.places]
-        rounds = sum(len(visit.samples.seconds) for each in results for visit in each.visits)
-        environment = results[0].environment
+        visits = [visit for each in results for visit in each.visits]
+        rounds = sum(len(visit.samples.seconds) for visit in visits)
+        limit = f"1 / (1 + {100 * self.margin:g} %) = {1 / (1 + self.margin):.3f}"
         yield (
-            "A speed-up is the time of the baseline over that of the arm, with its 99 % interval:"
-            " slower if that lies below"
-            f" 1 / (1 + {100 * self.margin:g} %) = {1 / (1 + self.margin):.3f}, faster if above 1."
+            "A speed-up is the time of the baseline over that of the arm; slower: its 99 % interval"
+            f" lies below {limit}; faster: above 1"
         )
         yield (
-            f"{count(rounds, 'round')} in {count(sum(len(r.visits) for r in results), 'visit')},"
-            f" {duration(sum(each.spent_s for each in results))}; each round runs every arm once in"
-            f" random order, and the baseline twice, on {environment.device_name}."
+            f"{count(rounds, 'round')} in {count(len(visits), 'visit')},"
+            f" {duration(sum(each.spent_s for each in results))}: each runs every arm once in"
+            f" random order, and the baseline twice, on {results[0].environment.device_name}"
         )
-        nulls = ", ".join(
-            with_interval(each.null.value, each.null.low, each.null.high, ".3f") for each in results
-        )
-        yield f"The baseline against itself: {nulls}."
-        yield from dict.fromkeys([*self.notes, *(note for each in results for note in each.notes)])
-        for flag in dict.fromkeys(flag for each in results for flag in each.flags):
-            yield f"Flag {flag}: {FLAGS[flag].meaning}."
+        for place in self.places:
+            at = f" at {place.text}" if place.values else ""
+            yield null_sentence(place.result.null, place.result.names[0]) + at
+        yield from self.notes
+        doubts = [[*flag_sentences(each.flags), *each.notes] for each in results]
+        yield from dict.fromkeys(itertools.chain.from_iterable(doubts))
 
     def headings(self) -> list[str]:
         """Of the columns of `rows`."""
-        used = ["user", "system", "memory"] if any(each.usages for each in self.places) else []
-        axes = [*self.places[0].values]
-        return [*axes, "arm", "time", "speed-up [99 %]", "verdict", *used]
+        used = ["user", "system", "memory"] if self.places[0].usages else []
+        return [*self.places[0].values, "arm", "time", "speed-up [99 %]", "verdict", *used]
 
     def rows(self) -> Iterator[list[str]]:
         """Every arm at every place, the baseline first."""
@@ -158,54 +148,44 @@ class ComparisonReport:
     def table(self) -> Iterator[str]:
         """Lines for a terminal."""
         yield from table_lines(self.headings(), self.rows())
-        yield ""
-        yield from self.drawings()
-        yield ""
-        yield from self.sentences()
-        yield ""
-        yield from self.method()
+        for lines in (self.drawings(), self.sentences(), self.method()):
+            yield ""
+            yield from lines
 
     def markdown(self) -> Iterator[str]:
         """Lines of a comment of a pull request."""
-        verdict = {PASSED: "passes", FAILED: "fails", UNDECIDED: "is not decided"}
         first, *others = self.sentences()
-        yield f"**{first}** The check `{self.fail_on}` {verdict[self.exit_code()]}."
-        yield from others
+        yield f"**{first}.** The check `{self.fail_on}` {PASSED_TEXT[self.exit_code()]}."
+        yield from (f"\n{sentence}." for sentence in others)
         yield ""
         for cells in (self.headings(), ["---"] * len(self.headings()), *self.rows()):
             yield markdown_row(cells)
         yield from ("", "```text", *self.drawings(), "```", "", "How it was measured:", "")
-        for sentence in self.method():
-            yield f"- {sentence}"
+        yield from (f"- {sentence}" for sentence in self.method())
 
     def as_json(self) -> str:
         """Everything, without the samples."""
-        return json.dumps(
-            {
-                "exit_code": self.exit_code(),
-                "fail_on": self.fail_on,
-                "margin": self.margin,
-                "sentences": list(self.sentences()),
-                "method": list(self.method()),
-                "places": [_place_json(place) for place in self.places],
-            },
-            indent=2,
-        )
+        said = {"sentences": list(self.sentences()), "method": list(self.method())}
+        found = {"exit_code": self.exit_code(), "fail_on": self.fail_on, "margin": self.margin}
+        places = [_place_json(place) for place in self.places]
+        return json.dumps({**found, **said, "places": places}, indent=2)
 
     def drawings(self) -> Iterator[str]:
         """The interval of each arm as a line of text, all on one scale."""
-        arms = list(self._arms())
         limit = 1 / (1 + self.margin)
-        logs = [
-            math.log(end) for _, arm in arms for end in (arm.low, arm.high) if 0 < end < math.inf
-        ]
-        reach = min(MAX_REACH, 1.1 * max([-2 * math.log(limit), *map(abs, logs)]))
-        labels = [f"{arm.name} {place.text}".rstrip() for place, arm in arms]
+        ends = [end for _, arm in self._arms() for end in (arm.low, arm.high) if 0 < end < math.inf]
+        widest = max([-2 * math.log(limit), *(abs(math.log(end)) for end in ends)])
+        scale = Scale(min(MAX_REACH, 1.1 * widest), limit)
+        labels = [f"{arm.name} {place.text}".rstrip() for place, arm in self._arms()]
         width = max(map(len, labels))
-        scale = Scale(reach, limit)
         yield f"{'speed-up':{width}}  {scale.ends()}"
-        for label, (_, arm) in zip(labels, arms, strict=True):
+        for label, (_, arm) in zip(labels, self._arms(), strict=True):
             yield f"{label:{width}}  {scale.draw(arm)}"
+
+    def _arms(self) -> Iterator[tuple[Place, ComparedArm]]:
+        for place in self.places:
+            for arm in place.result.arms.values():
+                yield place, arm
 
 
 class Scale(NamedTuple):
@@ -218,38 +198,41 @@ class Scale(NamedTuple):
 
     def column(self, speedup: float) -> int:
         """Where a speed-up lies; -1 and `WIDTH` outside."""
-        if speedup <= 0:
-            return -1
-        share = (min(math.log(speedup), 2 * self.reach) / self.reach + 1) / 2
-        return max(-1, min(WIDTH, round(share * (WIDTH - 1))))
+        position = math.log(max(speedup, 1e-9)) / self.reach if speedup < math.inf else 2.0
+        return max(-1, min(WIDTH, round((position + 1) / 2 * (WIDTH - 1))))
 
     def ends(self) -> str:
         """The numbers above a drawing."""
-        low, high = f"{math.exp(-self.reach):.3g}", f"{math.exp(self.reach):.3g}"
+        low, high = (f"{math.exp(side * self.reach):.3g}" for side in (-1, 1))
         left = WIDTH // 2
         return f"{low:<{left}}1{high:>{WIDTH - left - 1}}"
 
     def draw(self, arm: ComparedArm) -> str:
         """`●` the estimate, `├─┤` its interval, `│` equal times, `┊` the margin."""
-        cells = ["·"] * WIDTH
+        cells, last = ["·"] * WIDTH, WIDTH - 1
         cells[self.column(self.limit)], cells[self.column(1.0)] = "┊", "│"
         low, value, high = (self.column(each) for each in (arm.low, arm.ratio, arm.high))
-        for column in range(max(low, 0), min(high + 1, WIDTH)):
+        for column in range(max(low, 0), min(high, last) + 1):
             cells[column] = "─"
-        last = WIDTH - 1
         cells[min(max(low, 0), last)] = "◂" if low < 0 else "├"
         cells[min(max(high, 0), last)] = "▸" if high > last else "┤"
         cells[min(max(value, 0), last)] = "●"
         return "".join(cells)
 
 
-def seconds_text(seconds: float) -> str:
-    """`1.23 ms`: three digits, in the unit that suits."""
-    if seconds == 0:
-        return "0 s"
-    unit, name = next((pair for pair in UNITS if seconds >= pair[0] * 0.9995), UNITS[-1])
-    whole = len(f"{seconds / unit:.0f}")
-    return f"{seconds / unit:.{max(0, 3 - whole)}f} {name}"
+def _cells(result: Result, name: str) -> tuple[str, str, str]:
+    """Time, speed-up and verdict; an interval that holds 1 and lies above the margin shows that an
+    arm is `not slower`.
+    """
+    if name in result.failures:
+        return "-", "-", "failed"
+    time = short_time(result.seconds[name])
+    if name == result.names[0]:
+        return time, "baseline", ""
+    arm = result.arms[name]
+    verdict = "not slower" if arm.verdict == "undecided" and arm.not_slower else arm.verdict
+    speedup = speedup_text(arm.ratio, arm.low, arm.high)
+    return time, speedup, "void" if result.void else verdict
 
 
 def _used(place: Place, name: str) -> list[str]:
@@ -259,27 +242,7 @@ def _used(place: Place, name: str) -> list[str]:
     if (usage := place.usages.get(name)) is None:
         return ["-"] * 3
     size = "-" if usage.peak_bytes is None else f"{usage.peak_bytes / 1e6:,.0f} MB"
-    return [seconds_text(usage.user_s), seconds_text(usage.system_s), size]
-
-
-def _verdict(arm: ComparedArm) -> str:
-    """In a word: an interval that ends above the margin, and holds 1, is `not slower`."""
-    return "not slower" if arm.verdict == "undecided" and arm.not_slower else arm.verdict
-
-
-def _cells(result: Result, name: str) -> tuple[str, str, str]:
-    """Time, speed-up and verdict."""
-    if name in result.failures:
-        return "-", "-", "failed"
-    time = seconds_text(result.seconds[name])
-    if name == result.names[0]:
-        return time, "baseline", ""
-    arm = result.arms[name]
-    return (
-        time,
-        with_interval(arm.ratio, arm.low, arm.high, ".3f"),
-        "void" if result.void else _verdict(arm),
-    )
+    return [short_time(usage.user_s), short_time(usage.system_s), size]
 
 
 def _place_json(place: Place) -> dict[str, object]:
@@ -288,20 +251,17 @@ def _place_json(place: Place) -> dict[str, object]:
         "axes": dict(place.values),
         "baseline": result.names[0],
         "seconds": dict(result.seconds),
-        "null": result.null._asdict(),
-        "arms": [_arm_json(arm) for arm in result.arms.values()],
+        "null": _finite(result.null._asdict()),
+        "arms": [_finite(asdict(arm)) for arm in result.arms.values()],
         "failures": dict(result.failures),
         "void": result.void,
         "visits": len(result.visits),
         "spent_s": result.spent_s,
-        "needed_s": result.needed_s,
         "usage": {name: usage._asdict() for name, usage in place.usages.items()},
         "environment": result.environment.model_dump(mode="json"),
     }
 
 
-def _arm_json(arm: ComparedArm) -> dict[str, object]:
-    return {
-        name: None if value in {math.inf, -math.inf} else value
-        for name, value in asdict(arm).items()
-    }
+def _finite(fields: Mapping[str, object]) -> dict[str, object]:
+    """JSON has no infinity."""
+    return {name: None if value == math.inf else value for name, value in fields.items()}

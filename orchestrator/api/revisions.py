@@ -127,12 +127,12 @@ class Repository:
         """What of the work tree and of submodules is not measured."""
         head = self.commit("HEAD")
         if any(each.commit == head for each in revisions) and self.has_changes():
-            yield "Uncommitted changes are not measured: HEAD is the last commit."
+            yield "Uncommitted changes are not measured: HEAD is the last commit"
         for revision in revisions:
             if paths := self.submodules(revision.commit):
                 yield (
                     f"The submodules of {revision.name} are empty in its work tree:"
-                    f" {', '.join(paths)}."
+                    f" {', '.join(paths)}"
                 )
 
     @contextlib.contextmanager

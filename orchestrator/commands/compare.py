@@ -3,11 +3,13 @@ exit code.
 """
 
 import itertools
+import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
 
 import typer
@@ -17,7 +19,7 @@ from sweeps.errors import UserError
 
 if TYPE_CHECKING:
     from orchestrator.api.commands import Usage
-    from orchestrator.api.comparison import Result, Slot
+    from orchestrator.api.comparison import Result, Setup, Slot
     from orchestrator.api.function_arms import Values
 
 Format = Literal["table", "json", "markdown"]
@@ -110,6 +112,7 @@ def compare(
     """Compare functions, commands or revisions. Exit codes: 0 no arm is slower, 1 one is, 3 not
     decided.
     """
+    from orchestrator.api.comparison import Setup
     from orchestrator.api.render import ComparisonReport, Place
 
     if (command and (revision or inputs)) or (setup and not revision) or (prepare and not command):
@@ -120,35 +123,34 @@ def compare(
     time_s, share = parse_seconds(time), _share(margin)
     places = list(_places(axis or []))
     timeout_s = time_s if timeout is None else parse_seconds(timeout)
-    measured, notes = list[Place](), dict[str, None]()
     with ExitStack() as stack:
         if command:
             source = _commands(arms, control, prepare, timeout_s, check=check)
         elif revision:
-            opened = _revisions(
-                arms,
-                revision,
-                control=control,
-                inputs=inputs,
-                setup=setup,
-                timeout_s=timeout_s,
-                check=check,
-            )
-            source = stack.enter_context(opened)
+            options = {"control": control, "inputs": inputs, "setup": setup}
+            found = _revisions(arms, revision, **options, timeout_s=timeout_s, check=check)
+            source = stack.enter_context(found)
         else:
             source = _functions(arms, control, inputs, timeout_s, check=check)
-        show = stack.enter_context(_progress())
-        for turn, values in enumerate(places):
-            with source.open(values) as found:
-                result = _measure(
-                    found,
-                    time_s=time_s / len(places),
-                    margin=share,
-                    control=source.control,
-                    progress=partial(_advance, show, turn, len(places)),
-                )
-                measured.append(Place(values, source.conclude(result), found.usages()))
-                notes |= dict.fromkeys([*source.notes, *found.notes()])
+        opened = [stack.enter_context(source.open(values)) for values in places]
+        setups = [
+            Setup(
+                time_s=time_s / len(places),
+                margin=share,
+                control=source.control,
+                own_s=arms_there.own_s,
+                values=values,
+            )
+            for arms_there, values in zip(opened, places, strict=True)
+        ]
+        results = _measured(opened, setups)
+        notes = dict.fromkeys(source.notes)
+        for arms_there in opened:
+            notes |= dict.fromkeys(arms_there.notes())
+        measured = [
+            Place(values, source.conclude(result), arms_there.usages())
+            for values, result, arms_there in zip(places, results, opened, strict=True)
+        ]
     report = ComparisonReport(tuple(measured), share, fail_on, tuple(notes))
     if comment is not None:
         comment.write_text("\n".join([*report.markdown(), ""]), encoding="utf-8")
@@ -172,35 +174,29 @@ class Source(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def _measure(
-    arms: Arms,
-    *,
-    time_s: float,
-    margin: float,
-    control: str | None,
-    progress: Callable[[float], object],
-) -> "Result":
-    """Raises `UserError` where nothing can be compared."""
-    from orchestrator.api.comparison import ArmFailedError, measure
+def _measured(arms: Sequence[Arms], setups: "Sequence[Setup]") -> "list[Result]":
+    """The results of all places, whose visits alternate. Raises `UserError` where nothing can be
+    compared.
+    """
+    from orchestrator.api.comparison import ArmFailedError, Comparison
+    from orchestrator.api.display import progress_bar
     from sweeps.stats.pooling import quantile
 
     quantile(0.05, 1.0)  # loads SciPy before the time starts
+    show = progress_bar()
+    places = [
+        Comparison(found.names, found.slots, setup)
+        for found, setup in zip(arms, setups, strict=True)
+    ]
     try:
-        return measure(
-            arms.names,
-            arms.slots,
-            time_s=time_s,
-            margin=margin,
-            control=control,
-            own_s=arms.own_s,
-            progress=progress,
-        )
+        while left := [place for place in places if not place.ended]:
+            random.shuffle(left)
+            for place in left:
+                place.visit()
+                show(mean(each.share_done for each in places))
     except ArmFailedError as error:
         raise UserError(str(error)) from None
-
-
-def _advance(show: Callable[[float], object], turn: int, turns: int, done: float) -> None:
-    show((turn + done) / turns)
+    return [place.result() for place in places]
 
 
 def _commands(
@@ -219,7 +215,7 @@ def _commands(
 
     def opened(values: "Values") -> Commands:
         return Commands(
-            [parse_command(_filled(text, values)) for text in named],
+            [parse_command(_filled(text, values))._replace(text=text) for text in named],
             None if prepare is None else parse_command(_filled(prepare, values)),
             timeout_s,
             check=check,
@@ -284,7 +280,7 @@ def _revisions(
         yield Source(
             partial(FunctionArms, arms, timeout_s=timeout_s, check=check),
             conclude=partial(without_controls, count=len(trees)),
-            notes=[f"Each revision runs {texts[0]} in a work tree.", *repository.notes(trees)],
+            notes=[f"Each revision runs {texts[0]} in a work tree", *repository.notes(trees)],
         )
 
 
@@ -331,15 +327,3 @@ def _share(text: str) -> float:
     if not 0 < share < 1:
         raise UserError(f"--margin {text!r}: write a share between 0 and 100 %, such as 2%")
     return share
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[float], object]]:
-    """What shows the share that is done, on a terminal's standard error."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("comparing", total=1.0)
-        yield lambda share: bar.update(task, completed=share)

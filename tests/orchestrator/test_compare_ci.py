@@ -73,7 +73,7 @@ def test_a_slower_branch_fails(origin: Path, tmp_path: Path, forge: str) -> None
     )
     assert (done.returncode, done.stderr) == (1, "")
     comment = (clone / "comment.md").read_text()
-    assert re.match(r"\*\*HEAD \(\w{7}\) is slower than \S+ \(\w{7}\): 0\.\d", comment)
+    assert re.match(r"\*\*HEAD \(\w{7}\): slower than \S+ \(\w{7}\), 0\.\d", comment)
     status = subprocess.run(
         ["git", "status", "--short"], cwd=clone, capture_output=True, text=True, check=True
     )

@@ -102,7 +102,7 @@ def test_a_slower_revision_is_found(repository: Path, tmp_path: Path) -> None:
     (place,) = said["places"]
     assert [arm["name"].split()[0] for arm in place["arms"]] == ["HEAD"]
     assert place["arms"][0]["high"] < 0.7
-    assert "Uncommitted changes are not measured: HEAD is the last commit." in said["method"]
+    assert "Uncommitted changes are not measured: HEAD is the last commit" in said["method"]
     assert state(repository) == before
     assert list((tmp_path / "tmp").iterdir()) == []
     assert not (tmp_path / "hook-ran").exists()
@@ -162,7 +162,7 @@ def test_a_submodule_is_said(repository: Path) -> None:
     found = Repository(repository)
     with found.trees(["main", "HEAD"], None) as trees:
         *_, note = found.notes(trees)
-        assert note == "The submodules of HEAD are empty in its work tree: libs/part."
+        assert note == "The submodules of HEAD are empty in its work tree: libs/part"
 
 
 def test_imports_of_the_working_copy_are_said(
