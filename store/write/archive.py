@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, Row, bindparam, func, select, update
+from sqlalchemy import Connection, Engine, Row, bindparam, select, update
 
 from store.errors import StoreError
 from store.rows.location import display_name
@@ -66,8 +66,8 @@ def archive_samples(engine: Engine, before: float, folder: Path | None = None) -
                 if not rows:
                     return moved
                 mark.write_text(display_name(engine.url))
-                _write(path, connection, rows)
-                stored = _forget(connection, rows, str(prefix / path.name))
+                stored = _write(path, connection, rows)
+                _forget(connection, rows, str(prefix / path.name))
             mark.unlink(missing_ok=True)
             moved = moved._replace(
                 attempts=moved.attempts + len(rows),
@@ -97,8 +97,10 @@ def _remove_unfinished(connection: Connection, place: Path, prefix: Path) -> Non
             mark.unlink(missing_ok=True)
 
 
-def _write(path: Path, connection: Connection, rows: Sequence[Row[Any]]) -> None:
-    """Write the samples of these attempts with their series, and wait until the disk has them."""
+def _write(path: Path, connection: Connection, rows: Sequence[Row[Any]]) -> int:
+    """Write the samples of these attempts with their series, and wait until the disk has them.
+    Returns the bytes that they take in the store.
+    """
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
 
@@ -106,18 +108,20 @@ def _write(path: Path, connection: Connection, rows: Sequence[Row[Any]]) -> None
     shape = {"rounds": pa.int32(), "columns": pa.int32(), "arms": pa.string()}
     arrays = {name: lists[kind] for name, kind in ARRAYS.items()}
     schema = pa.schema({"attempt": pa.int64(), "metric": pa.string(), **shape, **arrays})
-    floats = [f"{name}.list.element" for name, kind in ARRAYS.items() if kind == "<f8"]
+    taken = 0
     with ParquetWriter(
         path,
         schema,
         compression="zstd",
         use_dictionary=["metric", "arms"],
-        use_byte_stream_split=floats,
+        use_byte_stream_split=[f"{name}.list.element" for name in ARRAYS if name != "run_order"],
         write_page_checksum=True,
     ) as writer:
         for group in batches(rows, GROUP):
             of_group = SAMPLE_SERIES.c.attempt.in_([row.attempt for row in group])
             series = connection.execute(select(SAMPLE_SERIES).where(of_group)).all()
+            found = [row._mapping for row in (*group, *series)]
+            taken += sum(len(row.get(name) or b"") for row in found for name in ARRAYS)
             own = {row.attempt: row._mapping for row in group}
             written = [
                 {
@@ -135,19 +139,12 @@ def _write(path: Path, connection: Connection, rows: Sequence[Row[Any]]) -> None
         handle = os.open(each, os.O_RDONLY)
         os.fsync(handle)
         os.close(handle)
-
-
-def _forget(connection: Connection, rows: Sequence[Row[Any]], archive: str) -> int:
-    """Take the arrays of these attempts out of the store, which names their file. Returns the bytes
-    that they took.
-    """
-    attempts = [row.attempt for row in rows]
-    taken = 0
-    for table, columns in ((SAMPLE, {"archive": archive}), (SAMPLE_SERIES, {})):
-        arrays = [name for name in ARRAYS if name in table.c]
-        sizes = [func.coalesce(func.sum(func.length(table.c[name])), 0) for name in arrays]
-        here = table.c.attempt.in_(attempts)
-        taken += sum(connection.execute(select(*sizes).where(here)).one())
-        cleared = {**dict.fromkeys(arrays), **columns}
-        connection.execute(update(table).where(here).values(cleared))
     return taken
+
+
+def _forget(connection: Connection, rows: Sequence[Row[Any]], archive: str) -> None:
+    """Take the arrays of these attempts out of the store, which names their file."""
+    attempts = [row.attempt for row in rows]
+    for table, columns in ((SAMPLE, {"archive": archive}), (SAMPLE_SERIES, {})):
+        cleared = {**dict.fromkeys(name for name in ARRAYS if name in table.c), **columns}
+        connection.execute(update(table).where(table.c.attempt.in_(attempts)).values(cleared))
