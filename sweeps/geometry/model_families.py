@@ -2,22 +2,45 @@
 their input.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from sweeps.errors import unknown_word
 from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE, geometry, is_folder, is_hub
-from sweeps.geometry.vit_catalogue import HUB, published
-from sweeps.model.condition import EXPORTED, INT8, LLAMA_CPP, QUANTISED, Condition, ImageSize
-from sweeps.model.kinds import Modality
-from sweeps.model.method import LanguageNetwork, Network
+from sweeps.geometry.own_files import (
+    INPUTS,
+    TOKENS,
+    OwnFiles,
+    Signature,
+    code_name,
+    file_of,
+    own_method,
+)
+from sweeps.geometry.vit_catalogue import HUB, published, timm_name
+from sweeps.model.condition import (
+    EXPORTED,
+    INT8,
+    LLAMA_CPP,
+    QUANTISED,
+    Condition,
+    Dtype,
+    ImageSize,
+    Runtime,
+    condition_fields,
+)
+from sweeps.model.kinds import Modality, kinds_of
+from sweeps.model.method import LanguageNetwork, Network, OwnMethod
 
 TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
 """Models whose weights are trained where they are missing (`weights: trained`); no published
 weights exist."""
 MIN_NEW = 2
 """New tokens of a sequence: the time of those after the first is measured."""
+OWN_RUNTIMES: tuple[Runtime, ...] = ("eager", "compile")
+OWN_DTYPES: tuple[Dtype, ...] = ("float32", "bfloat16", "float16")
 PLACEHOLDER = "PATH"
 """Stands for a path in a form of `data`."""
 
@@ -41,8 +64,13 @@ class VisionModels:
         f"huggingface:{PLACEHOLDER}",
     )
 
+    free_names: ClassVar[tuple[str, ...]] = ()
+
     def has(self, model: str) -> bool:
         return model in self.networks or model.startswith(HUB)
+
+    def full_name(self, model: str) -> str:
+        return timm_name(model)
 
     def load_geometry(self, model: str) -> None:
         """All are in `networks`."""
@@ -103,6 +131,8 @@ class LanguageModels:
     modality: ClassVar[Modality] = "language"
     data_forms: ClassVar[tuple[str, ...]] = ("docs", "topics", f"text:{PLACEHOLDER}")
     """How `data` can be written."""
+    free_names: ClassVar[tuple[str, ...]] = ()
+    """Axes that a sweep may have beside condition fields."""
     defaults: ClassVar[Mapping[str, str]] = {
         "kv_cache": "dynamic",
         "decoding": "teacher_forcing",
@@ -111,6 +141,10 @@ class LanguageModels:
 
     def has(self, model: str) -> bool:
         return model in self.networks or is_folder(model) or is_hub(model)
+
+    def full_name(self, model: str) -> str:
+        """The one name of a model that can be written in several ways."""
+        return timm_name(model)
 
     def load_geometry(self, model: str) -> None:
         """Read the sizes of a model that the user supplies. Raises `ValueError` where it cannot be
@@ -212,7 +246,131 @@ class LanguageModels:
         return None
 
 
-ModelFamily = VisionModels | LanguageModels
+@dataclass(frozen=True)
+class OwnModels:
+    """Models and functions from files of the user; methods as those of `LanguageModels`."""
+
+    files: OwnFiles
+    models: Sequence[str] = ()
+    """Those that the sweep names."""
+    varied: tuple[str, ...] = ()
+    """Axes of the sweep."""
+    x_axis: str | None = None
+    """The one that the sweep names."""
+    groups: Sequence[Collection[str]] = ()
+    """Axes that move together."""
+    modality: ClassVar[Modality] = "own"
+    data_forms: ClassVar[tuple[str, ...]] = ()
+    networks: ClassVar[Mapping[str, Any]] = {}
+
+    def has(self, model: str) -> bool:
+        return code_name(model) is not None
+
+    def full_name(self, model: str) -> str:
+        return code_name(model) or model
+
+    def load_geometry(self, model: str) -> None:
+        """Raises `ValueError` where the file lacks the model, or what makes its input."""
+        self.files.signature(model)
+        file = file_of(model)
+        if not self.files.has(file, INPUTS):
+            raise ValueError(f"{file} has no function {INPUTS!r}, which makes the input of {model}")
+
+    def network(self, model: str) -> None:
+        """Nobody knows it before it is run."""
+
+    def method(self, name: str) -> OwnMethod:
+        """The arm of a `code_name`. Raises `ValueError` where there is none."""
+        return own_method(self.files.signature(name, 1))
+
+    @cached_property
+    def provided(self) -> frozenset[str]:
+        """What functions of the user may ask for beside the values of free axes."""
+        return frozenset(condition_fields(kinds_of(self.modality)[0].name))
+
+    def functions(self, model: str) -> Iterator[Signature]:
+        """Those of a model's file that are called to build and run it."""
+        file = file_of(model)
+        yield self.files.signature(model)
+        for name in (INPUTS, TOKENS):
+            if self.files.has(file, name):
+                yield self.files.signature(f"{file}:{name}")
+
+    @cached_property
+    def free_names(self) -> tuple[str, ...]:
+        """Axes that the sweep may have beside condition fields: parameters of these functions."""
+        names = [
+            name
+            for model in self.models
+            for signature in self.functions(model)
+            for name in signature.names
+        ]
+        return tuple(dict.fromkeys(name for name in names if name not in self.provided))
+
+    def x_axis_of(self, model: str) -> tuple[str, ...] | None:
+        """`Condition.x_axis`: what the sweep names with all that moves together with it, else what
+        the file counts, else the one free axis that varies.
+        """
+        file, free = file_of(model), [name for name in self.varied if name in self.free_names]
+        if self.x_axis is None and self.files.has(file, TOKENS):
+            counted = self.files.signature(f"{file}:{TOKENS}").names
+            return (TOKENS, *(name for name in self.free_names if name in counted))
+        if (first := self.x_axis or next(iter(free), None)) is None:
+            return None
+        tied = (name for group in self.groups if first in group for name in group)
+        return first, *(name for name in free if name in set(tied) and name != first)
+
+    def x_axis_problem(self) -> str | None:
+        """Why it is not clear along what curves run."""
+        free = [name for name in self.varied if name in self.free_names]
+        if self.x_axis is not None and self.x_axis not in self.free_names:
+            return unknown_word("axis", self.x_axis, list(free or self.free_names))
+        for model in self.models:
+            along = self.x_axis_of(model) or ()
+            if self.x_axis is None and TOKENS not in along and not set(free) <= set(along):
+                shown = " and ".join(free)
+                return f"{shown} vary, and one is what curves run along; write x_axis: {free[0]}"
+        return None
+
+    def completed(self, values: Mapping[str, Any], written: Iterable[str]) -> dict[str, Any]:  # noqa: ARG002 - as of language models
+        free = {name: value for name, value in values.items() if name in self.free_names}
+        rest = {name: value for name, value in values.items() if name not in free}
+        pairs = tuple(sorted(free.items())) or None
+        return {**rest, "values": pairs, "x_axis": self.x_axis_of(values["model"])}
+
+    def default_data(self, model: str) -> None:
+        """None is evaluated."""
+
+    def weights_problem(self, model: str, weights: str) -> None:
+        """It has its own."""
+
+    def tokens(self, values: Mapping[str, Any]) -> int | None:
+        """The size of the work, where that is the value of an axis."""
+        x: int | None = dict(values.get("values") or ()).get((values.get("x_axis") or ("",))[0])
+        return x
+
+    def size_problem(self, condition: Condition, image_size: ImageSize | None) -> Problem | None:  # noqa: ARG002 - as of vision models
+        """What the functions of the file need and the condition lacks."""
+        values = dict(condition.values or ())
+        known = {*values, *self.provided}
+        for signature in self.functions(condition.model):
+            if missing := [name for name in signature.required if name not in known]:
+                needs = f"needs {missing[0]}, which stands neither under `axes` nor `defaults`"
+                return Problem("model", f"{file_of(condition.model)} {needs}")
+        if not isinstance(self.tokens(dict(condition)) or 1, int):
+            first = (condition.x_axis or ("",))[0]
+            return Problem(first, f"{values[first]} is no whole number, as an x axis has")
+        return None
+
+    def runtime_problem(self, condition: Condition, *, timed: bool) -> str | None:  # noqa: ARG002 - as of language models
+        allowed: Mapping[str, Sequence[str]] = {"runtime": OWN_RUNTIMES, "dtype": OWN_DTYPES}
+        for name, words in allowed.items():
+            if (value := getattr(condition, name)) not in words:
+                return f"{name} {value} is not for models of files; write {' or '.join(words)}"
+        return None
+
+
+ModelFamily = VisionModels | LanguageModels | OwnModels
 """The models of one modality."""
 
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from sweeps.errors import unknown_word
-from sweeps.geometry.model_families import ModelFamily
+from sweeps.geometry.model_families import ModelFamily, OwnModels
+from sweeps.geometry.own_files import code_name
 from sweeps.language.axis import Choice, expand_values
 from sweeps.language.condition_parser import (
     CONDITION_FIELDS,
@@ -24,12 +25,14 @@ from sweeps.language.condition_parser import (
     fields_of,
     of_other_modality,
 )
-from sweeps.language.yaml_reader import KeyPath, Place, first_error
+from sweeps.language.yaml_reader import KeyPath, Place, first_error, shown
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import Arm, Step
 from sweeps.model.method import Params, condition_refusal, modality_of
 
 DENSE_NAME = "dense"
+CALLABLE = "callable"
+"""The key of an arm from a file of the user, instead of `method`."""
 _BESIDE: Mapping[str, TypeAdapter[Any]] = {
     **adapters(Overrides),
     "replicate": adapters(Arm)["replicate"],
@@ -161,6 +164,12 @@ class Entry:
     def open_step(self, place: Place, name: Any) -> set[str]:
         """Adds the method `name` to the stack and returns the names of its parameters."""
         methods, own, here = self.known.methods, self.known.models.modality, place / "method"
+        if (code := code_name(name)) is not None and isinstance(self.known.models, OwnModels):
+            name, here = code, place / CALLABLE
+            try:
+                methods.setdefault(code, self.known.models.method(code))
+            except ValueError as error:
+                raise here.error(str(error)) from None
         if isinstance(name, list | dict):
             raise here.error("needs one method's name; sweep over methods by one entry each")
         if not isinstance(name, str) or name not in methods:
@@ -181,7 +190,7 @@ class Entry:
             raise self.place.unknown_key(key, (*others, "method", *_BESIDE))
         place, modality = self.place / key, self.known.models.modality
         if key in CONDITION_FIELDS and key not in fields_of(modality):
-            raise place.error(of_other_modality(modality), at_key=True)
+            raise place.error(of_other_modality(key, modality), at_key=True)
         self.add(None, key, expand_values(place, value, _TYPES[key]))
 
     def add(self, step: int | None, key: str, choices: list[Choice]) -> None:
@@ -198,6 +207,8 @@ def parse_entry(
     """
     if isinstance(written, str):
         written = {"method": written}
+    written = _with_method(place, written)
+    bare = bare or isinstance(known.models, OwnModels)
     if not bare and "method" not in written and "stack" not in written:
         for key in written:
             if get_close_matches(key, ("method", "stack"), n=1):
@@ -221,6 +232,20 @@ def parse_entry(
     return entry
 
 
+def _with_method(place: Place, written: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A mapping whose method is called by that name, where it is a function in a file too."""
+    if CALLABLE not in written:
+        return written
+    if "method" in written:
+        raise (place / "method").error(
+            f"stands beside `{CALLABLE}`; write one of them", at_key=True
+        )
+    if code_name(written[CALLABLE]) is None:
+        right = "needs FILE.py:FUNCTION, the path from this file"
+        raise (place / CALLABLE).error(f"{right}, not {shown(written[CALLABLE])}")
+    return {"method" if key == CALLABLE else key: value for key, value in written.items()}
+
+
 def _steps(place: Place, written: Mapping[str, Any]) -> list[tuple[Place, Mapping[str, Any]]]:
     """The methods of an entry that have parameters, each with its place."""
     if "stack" not in written:
@@ -236,6 +261,8 @@ def _steps(place: Place, written: Mapping[str, Any]) -> list[tuple[Place, Mappin
     found: list[tuple[Place, Mapping[str, Any]]] = []
     for index, each in enumerate(steps):
         step = {"method": each} if isinstance(each, str) else each
+        if isinstance(step, dict):
+            step = _with_method(here / index, step)
         if not isinstance(step, dict) or "method" not in step:
             raise (here / index).error("needs `method: NAME`")
         if step["method"] == DENSE_NAME:
@@ -250,7 +277,7 @@ def condition_keys(written: Mapping[str, Any], known: KnownNames) -> set[str]:
     """
     method = known.methods.get(str(written.get("method")))
     taken = set(method.Params.model_fields) if method else set()
-    return {*written} & {*CONDITION_FIELDS, *SHORTHANDS} - taken
+    return {*written} & {*CONDITION_FIELDS, *known.models.free_names, *SHORTHANDS} - taken
 
 
 def check_size(

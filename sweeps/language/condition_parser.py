@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from sweeps.errors import unknown_word
 from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, is_data
-from sweeps.geometry.vit_catalogue import not_known, timm_name
+from sweeps.geometry.vit_catalogue import not_known
 from sweeps.language.axis import Choice, expand_values, takes
 from sweeps.language.file_schema import FileSection
 from sweeps.language.yaml_reader import Document, Place, first_error, shown, validated
@@ -30,6 +30,7 @@ from sweeps.model.identity import FrozenModel
 from sweeps.model.kinds import (
     DATA_FIELDS,
     KINDS,
+    OWN_FIELDS,
     THREAD_FIELDS,
     WORKLOAD_FIELDS,
     Modality,
@@ -109,7 +110,8 @@ _ADAPTERS = adapters(Condition)
 class KnownNames:
     """The names that a sweep may use, and the device that `auto` stands for."""
 
-    methods: Mapping[str, AnyMethod]
+    methods: dict[str, AnyMethod]
+    """Those from files of the user are added where an entry names one."""
     families: tuple[ModelFamily, ...]
     """The models of each modality."""
     models: ModelFamily
@@ -133,7 +135,7 @@ class KnownNames:
         elif words and value not in (None, *words):
             raise place.error(unknown_word(f"value of {name}", value, list(words)))
         elif name == "model" and isinstance(value, str):
-            value = timm_name(value)
+            value = self.models.full_name(value)
             self._check_model(value, place)
         elif (
             name == "corruption"
@@ -178,14 +180,17 @@ class KnownNames:
         """The condition fields of the mapping at `place`, each with as many values as an axis has.
         Raises `SweepError`.
         """
-        known = fields_of(self.models.modality)
+        known, free = fields_of(self.models.modality), self.models.free_names
         result: dict[str, list[Choice]] = {}
         for key, value in written.items():
             here, name = place / key, SHORTHANDS.get(key, key)
-            if name not in CONDITION_FIELDS:
-                raise place.unknown_key(key, (*known, *SHORTHANDS))
+            if name in free:
+                result[name] = self._numbers(here, value, several=several)
+                continue
+            if name not in CONDITION_FIELDS or name in OWN_FIELDS:
+                raise place.unknown_key(key, (*known, *free, *SHORTHANDS))
             if name not in known:
-                raise here.error(of_other_modality(self.models.modality), at_key=True)
+                raise here.error(of_other_modality(name, self.models.modality), at_key=True)
             if name in result:
                 raise here.error(f"sets `{name}` a second time; keep one", at_key=True)
             if name != THREADS_KEY and name in THREAD_FIELDS:
@@ -207,6 +212,15 @@ class KnownNames:
                     result.setdefault(field, []).append(self.field(field, part))
         return result
 
+    @staticmethod
+    def _numbers(place: Place, value: Any, *, several: bool) -> list[Choice]:
+        """The values of an axis with a free name."""
+        choices = expand_values(place, value, int | float) if several else [Choice(value, place)]
+        for choice in choices:
+            if isinstance(choice.value, bool) or not isinstance(choice.value, int | float):
+                raise choice.place.error(f"needs a number, not {shown(choice.value)}")
+        return choices
+
 
 def checked_field(adapter: TypeAdapter[Any], name: str, choice: Choice) -> Any:
     """The value of a field of a condition, or of what overrides it. Raises `SweepError`."""
@@ -219,9 +233,15 @@ def checked_field(adapter: TypeAdapter[Any], name: str, choice: Choice) -> Any:
         raise first_error(error, lambda _: place) from None
 
 
-def of_other_modality(modality: Modality, right: str = "leave it out") -> str:
+def of_other_modality(name: str, modality: Modality, right: str = "leave it out") -> str:
     """What is wrong with a key or a kind that is not for models of this modality."""
-    other = next(kind.modality for kind in KINDS.values() if kind.modality != modality)
+    other = " or ".join(
+        dict.fromkeys(
+            kind.modality
+            for kind in KINDS.values()
+            if kind.modality != modality and name in (kind.section, *condition_fields(kind.name))
+        )
+    )
     return f"is for {other} models, and this sweep is about {modality} models; {right}"
 
 
@@ -267,7 +287,8 @@ def check_jobs(document: Document, kinds: Iterable[Kind], modality: Modality) ->
         if KINDS[kind].modality != modality:
             right = f"request {' or '.join(own.section for own in kinds_of(modality))}"
             place = document.at("jobs", KINDS[kind].section)
-            raise place.error(of_other_modality(modality, right), at_key=True)
+            section = KINDS[kind].section
+            raise place.error(of_other_modality(section, modality, right), at_key=True)
 
 
 def check_fields(

@@ -12,7 +12,8 @@ from typing import Any, cast
 
 from sweeps.errors import WeightsError
 from sweeps.geometry.llm_geometry import content, is_folder, languages
-from sweeps.geometry.model_families import LanguageModels, VisionModels
+from sweeps.geometry.model_families import LanguageModels, OwnModels, VisionModels
+from sweeps.geometry.own_files import OwnFiles, code_name, content_of
 from sweeps.language.arm_parser import (
     Candidate,
     Entry,
@@ -34,6 +35,7 @@ from sweeps.language.grid import (
     GridPoint,
     Rule,
     check_kinds,
+    check_x_axis,
     defaults,
     family_of,
     idle_groups,
@@ -41,6 +43,7 @@ from sweeps.language.grid import (
     rules,
     with_search,
     with_sizes_between,
+    written_models,
 )
 from sweeps.language.yaml_reader import Document, KeyPath, Place, SweepError, read
 from sweeps.model.condition import (
@@ -78,6 +81,7 @@ class Block:
     kind: Kind
     condition: Condition
     content_hashes: dict[str, str]
+    files: dict[str, str] = field(default_factory=dict)
     baselines: dict[str, Arm] = field(default_factory=dict)
     arms: dict[str, Arm] = field(default_factory=dict)
     """Arms that are no baseline."""
@@ -114,6 +118,7 @@ class Block:
                 pairs=tuple(Pair(place[b], place[a]) for b, a in chosen),
                 protocol=protocol,
                 content_hashes=dict(self.content_hashes),
+                files=dict(self.files),
                 protocol_version=KINDS[self.kind].protocol_version,
                 warm=warm,
             )
@@ -133,6 +138,7 @@ class Hasher:
 
     document: Document
     more: Contents
+    own: OwnFiles
     content_hash: Callable[[str], str] = field(default_factory=lambda: cache(sha256))
     """Hash of a file by its path, each read once."""
     names: dict[str, str] = field(default_factory=dict)
@@ -142,7 +148,7 @@ class Hasher:
         """What belongs in `Job.content_hashes`; `places` holds those of the condition's fields.
         Raises `SweepError`.
         """
-        own = {}
+        own: dict[str, str] = {}
         if condition.weights not in NAMED_WEIGHTS:
             try:
                 own["weights"] = self.content_hash(condition.weights)
@@ -152,7 +158,9 @@ class Hasher:
                     " random, pretrained, or a file's path"
                 ) from None
         try:
-            if is_folder(condition.model):
+            if sources := self.sources(condition.model):
+                own = {f"file {file}": content_of({file: text}) for file, text in sources.items()}
+            elif is_folder(condition.model):
                 own = {"model": content(condition.model)}
             return {**own, **self.more(condition)}
         except (OSError, ValueError) as error:
@@ -160,9 +168,15 @@ class Hasher:
             place = places.get(name, self.document.at(name))
             raise place.error(f"cannot be used: {error}") from None
 
+    def sources(self, name: str) -> dict[str, str]:
+        """The files of the user behind a model or a method."""
+        return self.own.sources(name) if code_name(name) is not None else {}
+
     def named(self, item: Candidate) -> dict[str, str]:
         """What the parameters of an arm name, for `Job.content_hashes`. Raises `SweepError`."""
         for step in item.arm.stack if item.arm.names else ():
+            if step.code is not None:
+                self.names[step.code] = content_of(self.sources(step.code))
             for key in NAMING:
                 name = step.params.get(key)
                 if not isinstance(name, str) or name in self.names:
@@ -237,11 +251,20 @@ def expand_file(
     """
     document = read(path, text)
     sweep = parse(document)
-    families = (VisionModels(networks), LanguageModels(languages()))
-    names = KnownNames(methods, families, families[0], auto, corruptions)
+    models = written_models(document, sweep, sweep.include)
+    own = OwnModels(
+        OwnFiles(Path(document.file).parent),
+        tuple(filter(None, (code_name(choice.value) for choice in models))),
+        tuple(sweep.axes),
+        sweep.x_axis,
+        sweep.zip,
+    )
+    families = (VisionModels(networks), own, LanguageModels(languages()))
+    names = KnownNames(dict(methods), families, families[0], auto, corruptions)
     names = replace(names, models=family_of(document, sweep, names))
+    check_x_axis(document, sweep, names, models)
     whole = with_sizes_between(document, sweep, names) if between else sweep
-    expander = _Expander(document, whole, names, Hasher(document, contents))
+    expander = _Expander(document, whole, names, Hasher(document, contents, own.files))
     return replace(expander.expansion(), sweep=sweep)
 
 
@@ -379,7 +402,8 @@ class _Expander:
             own = condition_of_kind(self.document, kind, condition, models, places)
             key = (kind, *_values(own))
             if key not in self.blocks:
-                self.blocks[key] = Block(kind, own, self.hasher.hashes(own, places))
+                hashes = self.hasher.hashes(own, places)
+                self.blocks[key] = Block(kind, own, hashes, self.hasher.sources(own.model))
             self._compare(self.blocks[key], sources, baselines)
         if self.jobs_so_far > self.limits.max_jobs:
             place = self.document.at("limits", "max_jobs")
@@ -398,6 +422,8 @@ class _Expander:
         for item in (*references, *found):
             self.written.setdefault(item.arm.arm_id, item.place)
             block.content_hashes.update(self.hasher.named(item))
+            for name in item.arm.names:
+                block.files.update(self.hasher.sources(name))
         for item in found:
             key = item.arm.arm_id
             for baseline in references:
@@ -440,6 +466,7 @@ class _Expander:
             values["tokens"] = tokens
         if values["image_size"] is not None:
             values["image_size"] = square_side(values["image_size"])
+        values |= dict(condition.values or ())
         excluded = False
         for index, rule in enumerate(filters):
             if (index in self.idle or not excluded) and rule.matches(values, arm):

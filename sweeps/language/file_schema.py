@@ -234,9 +234,9 @@ class Jobs(FileSection):
             if (section := getattr(self, spec.section)) is not None
             and (spec.modality == modality or spec.section not in own)
         }
-        timing = kinds_of(modality)[0].name
-        default, _ = get_args(Jobs.model_fields[timing].annotation)
-        return found or {timing: default().protocol()}
+        timing = kinds_of(modality)[0]
+        default, _ = get_args(Jobs.model_fields[timing.section].annotation)
+        return found or {timing.name: default().protocol()}
 
 
 class Retry(FileSection):
@@ -332,6 +332,9 @@ class Sweep(FileSection):
     baselines: tuple[dict[str, Any] | str, ...] = Field(default=("dense",), min_length=1)
     """What every method is compared with: `dense`, a method, or overrides such as `{runtime:
     eager}`."""
+    x_axis: str | None = None
+    """Of own models: the axis with a free name along which the break-even is sought. Where it is
+    left out: what `tokens(…)` of the model's file counts, or the only such axis."""
     zip: tuple[tuple[str, ...], ...] = ()
     """Groups of axes or method parameters (`topk.keep_rate`) that move together."""
     exclude: tuple[dict[str, Any], ...] = ()

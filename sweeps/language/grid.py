@@ -9,7 +9,7 @@ from math import ceil, floor, inf, isqrt, lcm, log, prod
 from typing import Any, NamedTuple
 
 from sweeps.errors import did_you_mean, unknown_word
-from sweeps.geometry.model_families import ModelFamily
+from sweeps.geometry.model_families import ModelFamily, OwnModels
 from sweeps.language.arm_parser import DENSE_NAME, Entry, combinations
 from sweeps.language.axis import Choice, Form, expand_values, form_of, is_sequence, sequence, takes
 from sweeps.language.condition_parser import (
@@ -43,7 +43,7 @@ class GridPoint(NamedTuple):
     bound: dict[int, int]
 
 
-def _written_models(
+def written_models(
     document: Document, sweep: Sweep, include: Sequence[Mapping[str, Any]] = ()
 ) -> list[Choice]:
     sections = {document.at("defaults"): sweep.defaults, document.at("axes"): sweep.axes}
@@ -61,13 +61,28 @@ def family_of(document: Document, sweep: Sweep, names: KnownNames) -> ModelFamil
     """The family of the first model that the sweep names; all others must be of the same. Raises
     `SweepError`.
     """
-    models = _written_models(document, sweep, sweep.include)
+    models = written_models(document, sweep, sweep.include)
     for choice in models:
         if (family := names.family(choice.value)) is not None:
             return family
     for choice in models:
         names.field("model", choice)  # raises what is wrong with it
     return names.models
+
+
+def check_x_axis(
+    document: Document, sweep: Sweep, names: KnownNames, models: Sequence[Choice]
+) -> None:
+    """Check models of files, and along which axis their curves run. Raises `SweepError`."""
+    family = names.models
+    if isinstance(family, OwnModels):
+        for choice in models:
+            names.field("model", choice)
+        if (problem := family.x_axis_problem()) is not None:
+            raise document.at("axes" if sweep.x_axis is None else "x_axis").error(problem)
+    elif sweep.x_axis is not None:
+        right = f"is for models of files; of {family.modality} models curves run along the tokens"
+        raise document.at("x_axis").error(right, at_key=True)
 
 
 def defaults(document: Document, sweep: Sweep, names: KnownNames) -> dict[str, Choice]:
@@ -196,7 +211,7 @@ def rules(document: Document, sweep: Sweep, names: KnownNames, used: Sequence[st
     for fields in params.values():
         for name, info in fields.items():
             forms.setdefault(name, set()).add(form_of(info.annotation))
-    known = {*CONDITION_FIELDS, "tokens", "method", "replicate", *forms}
+    known = {*CONDITION_FIELDS, *names.models.free_names, "tokens", "method", "replicate", *forms}
     parser = _RuleParser(names, forms)
     result = []
     for index, rule in enumerate(sweep.exclude):
@@ -423,7 +438,7 @@ def _patch(document: Document, sweep: Sweep, names: KnownNames) -> int:
     """The least number of pixels of which all models can read multiples."""
     found = [
         names.models.networks.get(names.field("model", choice).value)
-        for choice in _written_models(document, sweep)
+        for choice in written_models(document, sweep)
     ]
     return lcm(*(getattr(network, "patch", 1) for network in found))
 

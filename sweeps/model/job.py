@@ -98,6 +98,11 @@ class Step(FrozenModel):
     version: int = 1
     """The method's VERSION: part of what makes an answer stale, not of the question."""
 
+    @property
+    def code(self) -> str | None:
+        """`FILE.py:FUNCTION` of an arm from a file of the user, which is its method."""
+        return self.method if ":" in self.method else None
+
     def __str__(self) -> str:
         params = [
             f"{key}={canonical(value)}"
@@ -151,15 +156,11 @@ class Arm(FrozenModel):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What its parameters name outside the sweep: the text (`data`) or the file (`file`) that a
-        method is made from.
+        """What it names outside the sweep: the text (`data`) or the file (`file`) that a method is
+        made from, or the file with the method itself.
         """
-        return tuple(
-            step.params[key]
-            for step in self.stack
-            for key in NAMING
-            if isinstance(step.params.get(key), str)
-        )
+        named = [[step.code, *(step.params.get(key) for key in NAMING)] for step in self.stack]
+        return tuple(name for names in named for name in names if isinstance(name, str))
 
     def condition(self, condition: Condition) -> Condition:
         """`condition` with this arm's overrides applied."""
@@ -246,6 +247,9 @@ class Job(FrozenModel):
     protocol: Protocol = Protocol()
     content_hashes: dict[str, str] = Field(default_factory=dict)
     """Hashes of what the condition only names, see `Comparison.comparison_id`."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """Files of the user that it runs, by their paths from the sweep: their text, which
+    `content_hashes` stands for in identities."""
     round: NonNegativeInt = 0
     protocol_version: PositiveInt = 1
     """Version of the way in which it is measured."""

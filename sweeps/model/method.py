@@ -3,6 +3,7 @@ importing torch.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
@@ -328,7 +329,18 @@ class LanguageMethod(_MethodFile, Protocol):
         """
 
 
-AnyMethod = Method | LanguageMethod
+@dataclass(frozen=True)
+class OwnMethod:
+    """A function `apply(model, **params) -> model` in a file of the user, known by its
+    parameters.
+    """
+
+    Params: type[Params]
+    VERSION: int = 1
+    MODALITY: Modality = "own"
+
+
+AnyMethod = Method | LanguageMethod | OwnMethod
 
 
 def modality_of(method: AnyMethod) -> Modality:
