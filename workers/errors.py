@@ -22,6 +22,10 @@ class NotANumberError(Exception):
     """The logits of the model are not all finite."""
 
 
+class WrongResultError(Exception):
+    """An arm returns something else than its baseline."""
+
+
 class TimedOut(BaseException):
     """The job's time is up; no `Exception`, so that no library's `except Exception` swallows it."""
 

@@ -137,9 +137,11 @@ _Moment = Annotated[float, Field(gt=0, lt=YEAR_3000, allow_inf_nan=False)]
 INTEGER = 2**63
 """No integer of an outcome is as large as this: a database cannot hold it."""
 
-FailureReason = Literal["out_of_memory", "timeout", "unsupported", "not_a_number", "crash", "error"]
+FailureReason = Literal[
+    "out_of_memory", "timeout", "unsupported", "not_a_number", "wrong_result", "crash", "error"
+]
 ANSWERING_FAILURES: frozenset[FailureReason] = frozenset(
-    {"out_of_memory", "timeout", "unsupported", "not_a_number", "crash"}
+    {"out_of_memory", "timeout", "unsupported", "not_a_number", "wrong_result", "crash"}
 )
 """Failures that answer the question (exit code 0). `error`, an unexpected exception, does not: it
 is tried again."""

@@ -30,6 +30,7 @@ from workers.errors import (
     TimedOut,
     TimingTimedOut,
     Unsupported,
+    WrongResultError,
 )
 from workers.measure.interleaved import ArmError
 from workers.measure.process_state import Changes, ForwardFunctions
@@ -62,6 +63,7 @@ _REASONS: Mapping[FailureReason, tuple[type[BaseException], ...]] = {
     "timeout": (TimedOut,),
     "unsupported": (Unsupported,),
     "not_a_number": (NotANumberError,),
+    "wrong_result": (WrongResultError,),
     "out_of_memory": (MemoryError, torch.OutOfMemoryError),
 }
 """The names of failures by their exceptions; any other is an `error`."""

@@ -271,8 +271,14 @@ class Timed(NamedTuple):
     watch: Watch
 
 
-def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]]) -> KindResult:
-    """Measure the job's arms; an error of an arm becomes a failure and the others are measured.
+def run_timed(
+    job: Job,
+    declare: Callable[[Job, FailureCollector], TimedKind[_A]],
+    *,
+    inference: bool = True,
+) -> KindResult:
+    """Measure the job's arms, without gradients where they only infer; an error of an arm becomes a
+    failure and the others are measured.
 
     Raises what `declare` raises, such as for a model that cannot be loaded: no arm caused that.
     """
@@ -280,7 +286,7 @@ def run_timed(job: Job, declare: Callable[[Job, FailureCollector], TimedKind[_A]
     # from here on a changed priority is a failure of the arm that changed it
     failures = FailureCollector(job)
     use_threads(job.condition)
-    with torch.inference_mode():
+    with torch.inference_mode(inference):
         kind = declare(job, failures)
         arms = failures.prepare(job, kind.prepare)
         timed = kind.time(arms)

@@ -90,8 +90,8 @@ def alone(call: Callable[..., Tensor]) -> Callable[..., Tensor]:
     be searched in it on every call, and fail beyond its limit.
     """
 
-    def forward(*inputs: Any) -> Tensor:
-        return call(*inputs)
+    def forward(*inputs: Any, **named: Any) -> Tensor:
+        return call(*inputs, **named)
 
     code = forward.__code__.replace(co_name=f"forward_{next(_NUMBER)}")
     return FunctionType(code, forward.__globals__, code.co_name, None, forward.__closure__)

@@ -1,0 +1,179 @@
+"""Arms from files of the user: a model or function, built anew for each arm, and what it returns
+compared with what the baseline returns.
+"""
+
+import copy
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from sweeps.geometry.own_files import CHECK, INPUTS, TOKENS, file_of
+from sweeps.model.condition import Condition
+from sweeps.model.job import Job
+from sweeps.model.outcome import ArmOutcome, MetricValue
+from workers.arms.prepared import PreparedArm, compile_limit, describe
+from workers.errors import WrongResultError
+from workers.measure.readings import metric_value
+from workers.measure.results import NotComparableError, first_difference
+from workers.measure.timer import synchronise
+from workers.models.own import call_with, load_own, own_function
+from workers.models.runtime import alone
+from workers.models.share_weights import DTYPES
+
+Call = Callable[..., Any]
+Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class OwnWorkload:
+    """The model of a job's file, the input of its calls, and what the file says of them."""
+
+    def __init__(self, job: Job) -> None:
+        """Loads the file and builds the model. Raises what the code of the user raises."""
+        self.job = job
+        condition = job.condition
+        self.module = load_own(job.files, condition.model)
+        self.known = {**dict(condition), **dict(condition.values or ())}
+        self.model = self._build()
+        self.inference = isinstance(self.model, nn.Module)
+        """Whether gradients are switched off, as for a module; a function may train."""
+
+    def _call(self, name: str) -> Any:
+        with torch.random.fork_rng():
+            torch.manual_seed(self.job.condition.seed)
+            return call_with(getattr(self.module, name), self.known)
+
+    def _build(self) -> Any:
+        return self._call(self.job.condition.model.rpartition(":")[2])
+
+    def fresh(self, condition: Condition) -> Any:
+        """The model once more, with weights of its own, as an arm's own condition has it."""
+        if not isinstance(self.model, nn.Module):
+            return self._build()
+        with torch.inference_mode(mode=False):
+            model = copy.deepcopy(self.model)
+            return model.eval().to(condition.device, _dtype(condition))
+
+    @cached_property
+    def size(self) -> int | None:
+        """What the x axis counts; `None` without one."""
+        if (axis := self.job.condition.x_axis) is None:
+            return None
+        return int(self._call(TOKENS) if axis[0] == TOKENS else self.known[axis[0]])
+
+    @cached_property
+    def made(self) -> Any:
+        """What `inputs` returns."""
+        return self._call(INPUTS)
+
+    def inputs(self, condition: Condition) -> Inputs:
+        """A copy of the input, on the device of an arm's own condition and in its type."""
+
+        def moved(value: Any) -> Any:
+            if not isinstance(value, Tensor):
+                return copy.deepcopy(value)
+            dtype = _dtype(condition) if value.is_floating_point() else None
+            return value.detach().to(condition.device, dtype, copy=True)
+
+        if isinstance(self.made, Mapping):
+            return (), {name: moved(value) for name, value in self.made.items()}
+        several = isinstance(self.made, tuple | list)
+        return tuple(map(moved, self.made if several else (self.made,))), {}
+
+    def check(self, name: str, old: Any, new: Any) -> None:
+        """Raises `WrongResultError` where a result differs from that of the baseline by more than
+        the file allows.
+        """
+        check = getattr(self.module, CHECK, {})
+        if check is None:
+            return
+        try:
+            if isinstance(check, Mapping):
+                found = first_difference(old, new, **check)
+            else:
+                found = f"{CHECK}(old, new) is False" if check(old, new) is False else None
+        except (AssertionError, NotComparableError) as error:
+            found = str(error) or f"{CHECK}(old, new) raised {type(error).__name__}"
+        if found is not None:
+            why = f"{name} returns something else than its baseline: {found}"
+            right = f"state in {file_of(self.job.condition.model)} what is allowed: {CHECK} ="
+            raise WrongResultError(f'{why}; {right} {{"rtol": ...}}, or None')
+
+
+def _dtype(condition: Condition) -> torch.dtype | None:
+    """The type that floating-point numbers are cast to; `None` leaves them as they are made."""
+    return None if condition.dtype == "float32" else DTYPES[condition.dtype]
+
+
+@dataclass
+class OwnArm(PreparedArm):
+    """A model or function of the user with its input."""
+
+    model: Call
+    """As it was built, before it was compiled."""
+    call: Call
+    inputs: Inputs
+    result: Any
+    """What the first call returned."""
+    size: int | None
+    macs: int | None
+    """Of a call; `None` of a function."""
+
+    def step(self) -> object:
+        args, named = self.inputs
+        return self.call(*args, **named)
+
+    def outcome(self) -> ArmOutcome:
+        metrics: tuple[MetricValue, ...] = ()
+        if self.condition.runtime != "eager":
+            metrics = (metric_value("seconds_to_compile", self.first_call_s, n=1),)
+        known: dict[str, Any] = {
+            "batch": self.condition.batch_size,
+            "tokens": self.size,
+            "first_call_s": self.first_call_s,
+            "metrics": metrics,
+        }
+        if not isinstance(self.model, nn.Module) or self.macs is None:
+            return ArmOutcome(arm=self.index, threads=torch.get_num_threads(), **known)
+        each = self.macs / self.condition.batch_size
+        return describe(self.index, self.model, macs=each, macs_overhead=0.0, **known)
+
+
+def prepare_own(job: Job, index: int, workload: OwnWorkload, results: dict[int, Any]) -> OwnArm:
+    """Build arm `index` of the job on a fresh copy of the model, run it once and check its result,
+    which is added to `results`. Raises `WrongResultError`, and what the code of the user raises.
+    """
+    arm = job.arms[index]
+    condition = arm.condition(job.condition)
+    model = workload.fresh(condition)
+    for step in arm.stack:
+        given = {name: value for name, value in step.params.items() if value is not None}
+        model = own_function(job.files, step.method)(model, **given)
+    if not callable(model):
+        raise TypeError(f"{arm} is a {type(model).__name__}, which cannot be called")
+    args, named = inputs = workload.inputs(condition)
+    macs = None
+    if isinstance(model, nn.Module):
+        with FlopCounterMode(display=False) as counter:
+            model(*args, **named)
+        macs = counter.get_total_flops() // 2 or None
+    call = torch.compile(alone(model), dynamic=False) if condition.runtime == "compile" else model
+    with compile_limit(job, condition):
+        synchronise(condition.device)
+        start = time.perf_counter()
+        result = call(*args, **named)
+        synchronise(condition.device)
+        first_call_s = time.perf_counter() - start
+    if found := first_difference(workload.inputs(condition), inputs, rtol=0.0, atol=0.0):
+        raise WrongResultError(f"{arm} changes its input: {found.replace('result', 'input', 1)}")
+    for baseline in {pair.baseline for pair in job.pairs if pair.arm == index} & results.keys():
+        workload.check(str(arm), results[baseline], result)
+    results[index] = result
+    return OwnArm(
+        index, arm, condition, first_call_s, model, call, inputs, result, workload.size, macs
+    )

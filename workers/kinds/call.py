@@ -1,0 +1,68 @@
+"""Call: models and functions of the user timed side by side; then the peak memory of each alone."""
+
+import contextlib
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+from sweeps.model.job import Job
+from sweeps.model.outcome import Samples
+from sweeps.stats.timing import outliers
+from workers.arms.own import OwnArm, OwnWorkload, prepare_own
+from workers.arms.prepared import raised
+from workers.kinds.failures import FailureCollector, KindResult
+from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
+from workers.measure.interleaved import calibrate
+from workers.measure.readings import median_time, metric_value, peak_memory
+from workers.measure.timer import Stopwatch, TimedStep, repeat
+
+MEMORY_CALLS = 3
+"""In which the peak of memory is reached."""
+_INNER: dict[str, int] = {}
+"""By job in several visits: calls that make up one sample, as at the first visit."""
+
+
+def run(job: Job) -> KindResult:
+    """Measure the job's arms (see `run_timed`)."""
+    workload = OwnWorkload(job)
+    return run_timed(job, partial(CallKind, workload=workload), inference=workload.inference)
+
+
+class CallKind(TimedKind[OwnArm]):
+    """Calls with one input."""
+
+    def __init__(self, job: Job, failures: FailureCollector, *, workload: OwnWorkload) -> None:
+        super().__init__(job, failures)
+        self.workload = workload
+        self.results: dict[int, Any] = {}
+        """By arm what its first call returned."""
+        self.passes = [self.once(SoloPass(_memory, 0.0, "pass_skipped", lambda _: 0.0))]
+
+    def build(self, index: int, *, kept: bool) -> OwnArm:  # noqa: ARG002 - an arm has a copy of its own in any case
+        return prepare_own(self.job, index, self.workload, self.results)
+
+    def twin(self, arm: OwnArm) -> OwnArm:
+        return self.prepare(arm.index) if arm.condition.runtime == "eager" else arm
+
+    def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:
+        if not self.visits:
+            return calibrate(steps, clock)
+        key = self.job.visited_id
+        _INNER[key] = _INNER.get(key) or calibrate(steps, clock, forwards=1)
+        return _INNER[key]
+
+    def observed(self, arm: OwnArm) -> AbstractContextManager[object]:  # noqa: ARG002 - nothing is known of its parts
+        return contextlib.nullcontext()
+
+    def read(self, arm: OwnArm, samples: Samples) -> ArmMetrics:
+        walls = own_times(samples.seconds, samples, arm)
+        share = metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls))
+        return ArmMetrics([median_time("latency", walls), share])
+
+
+def _memory(arm: OwnArm) -> ArmMetrics:
+    """Peak memory in a few calls."""
+    with peak_memory(arm.condition.device) as memory:
+        repeat(arm.condition.device, arm.step, 0.0, MEMORY_CALLS)
+    return ArmMetrics(memory, raised(memory_unmeasured=not memory))
