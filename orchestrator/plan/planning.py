@@ -213,6 +213,11 @@ class Plan:
         return tuple(wanted.job for wanted in self.wanted)
 
     @property
+    def files(self) -> list[str]:
+        """Files of the user whose code runs, by their paths from the sweep."""
+        return sorted({file for job in self.expansion.jobs for file in job.files})
+
+    @property
     def left_ids(self) -> set[str]:
         """The comparisons that are left to measure, in part or as a whole."""
         return comparison_ids(self.jobs)
@@ -446,6 +451,8 @@ def describe_plan(
         + f"; {count(len(plan.jobs), 'job')} left"
         + (f", at most {duration(plan.upper_bound_s)} on an idle machine" if plan.jobs else ""),
     ]
+    if files := plan.files:
+        lines.append(f"runs the code in {', '.join(files)}")
     return "\n".join(
         [*lines, *describe_unanswered(plan, stale or {}), *(preview_lines(shown) if shown else ())]
     )
@@ -466,6 +473,7 @@ def plan_as_dict(plan: Plan, shown: Preview, stale: Mapping[Change, int]) -> dic
         "stale": [
             {**change._asdict(), "comparisons": number} for change, number in sorted(stale.items())
         ],
+        "files": plan.files,
         "jobs_left": [job.job_id for job in plan.jobs],
         "upper_bound_s": round(plan.upper_bound_s, 1),
         "warnings": list(shown.warnings),

@@ -28,7 +28,7 @@ from store.schema.tables import (
     same_arm,
 )
 from sweeps.model.flags import quarantine_reasons, split_flags
-from sweeps.model.job import Comparison, Job, Protocol
+from sweeps.model.job import NAMED, Comparison, Job, Protocol
 from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import ANSWERING_FAILURES, Environment
 
@@ -352,7 +352,7 @@ def _changed_question(
     different = sorted(
         name for name in {*hashes, *contents} if hashes.get(name) != contents.get(name)
     )
-    yield from map(Change, different)
+    yield from (Change(name.removeprefix(NAMED)) for name in different)
     if not changed and not different:
         yield Change(f"protocol of {now.kind}", now=f"version {KINDS[now.kind].protocol_version}")
 

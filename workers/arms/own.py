@@ -85,7 +85,7 @@ class OwnWorkload:
         several = isinstance(self.made, tuple | list)
         return tuple(map(moved, self.made if several else (self.made,))), {}
 
-    def check(self, name: str, old: Any, new: Any) -> None:
+    def check(self, old: Any, new: Any) -> None:
         """Raises `WrongResultError` where a result differs from that of the baseline by more than
         the file allows.
         """
@@ -100,7 +100,7 @@ class OwnWorkload:
         except (AssertionError, NotComparableError) as error:
             found = str(error) or f"{CHECK}(old, new) raised {type(error).__name__}"
         if found is not None:
-            why = f"{name} returns something else than its baseline: {found}"
+            why = f"it returns something else than its baseline: {found}"
             right = f"state in {file_of(self.job.condition.model)} what is allowed: {CHECK} ="
             raise WrongResultError(f'{why}; {right} {{"rtol": ...}}, or None')
 
@@ -170,9 +170,9 @@ def prepare_own(job: Job, index: int, workload: OwnWorkload, results: dict[int, 
         synchronise(condition.device)
         first_call_s = time.perf_counter() - start
     if found := first_difference(workload.inputs(condition), inputs, rtol=0.0, atol=0.0):
-        raise WrongResultError(f"{arm} changes its input: {found.replace('result', 'input', 1)}")
+        raise WrongResultError(f"it changes its input: {found.replace('result', 'input', 1)}")
     for baseline in {pair.baseline for pair in job.pairs if pair.arm == index} & results.keys():
-        workload.check(str(arm), results[baseline], result)
+        workload.check(results[baseline], result)
     results[index] = result
     return OwnArm(
         index, arm, condition, first_call_s, model, call, inputs, result, workload.size, macs

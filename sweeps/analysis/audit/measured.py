@@ -17,7 +17,7 @@ PASS_NOISE = 0.1
 forwards on a shared CPU differs by 7 to 15 %, and throughput is measured in a pass of its own."""
 SETTING_COLUMNS = (
     *("weights", "dtype", "attention", "runtime", "kv_cache", "threads", "wait_policy", "pinning"),
-    *("inputs", "image_shape", "data", "corruption", "host"),
+    *("inputs", "image_shape", "data", "corruption", "host", "x_axis", "fixed_values"),
 )
 BASELINE = "dense"
 
@@ -36,7 +36,7 @@ def measured_table(
     prefixes = {
         _place(row): row["tokens_final"] - row["tokens"]
         for row in known
-        if row["method"] == BASELINE
+        if row["method"] == BASELINE and row["tokens_final"] is not None
     }
     found = [_measurement(row, label, prefixes.get(_place(row), 1)) for row in known]
     noise = {"noise": PASS_NOISE, "job_noise": FLOOR_SD}
@@ -66,6 +66,7 @@ def _measurement(
     timed = row.get("latency_ms") is not None
     alone = timed and not contended(split_flags(row.get("job_flags")))
     rate, stages = _stages(row["params"])
+    left = row["tokens_final"]
     values = {
         "label": label(row["method"], row["params"]),
         "method": row["method"],
@@ -74,7 +75,7 @@ def _measurement(
         "setting": condition_key(row),
         "image_size": None if row.get("image_shape") else row.get("image_size"),
         "tokens": row["tokens"],
-        "tokens_final": max(0, row["tokens_final"] - prefix),
+        "tokens_final": None if left is None else max(0, left - prefix),
         "keep_rate": rate,
         "stages": stages,
         "batch": row["batch_size"],
