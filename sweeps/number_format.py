@@ -41,8 +41,12 @@ MIN_P = 1e-300
 """Smaller p values are printed as such."""
 
 
-def axis_label(axis: str, parameter: str | None = None) -> AxisLabel:
-    """An axis in words; along `parameter` that of the name of the parameter that varies."""
+def axis_label(axis: str, parameter: str | None = None, x_axis: str | None = None) -> AxisLabel:
+    """An axis in words; along `parameter` that of the name of the parameter that varies, along
+    tokens `x_axis` where that is what they are.
+    """
+    if axis == "tokens" and x_axis is not None:
+        return AxisLabel(x_axis, x_axis)
     if axis != "parameter":
         return AXIS_LABELS[axis]
     name = parameter or "a parameter"

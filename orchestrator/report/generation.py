@@ -322,7 +322,7 @@ def generation_sections(report: Report) -> Iterator[Section]:
     """Each condition with its arms, worst surprises first, then break-even points; quality by
     itself is in `differences`.
     """
-    timed = report.speedups[report.speedups["image_size"].isna()]
+    timed = report.speedups[report.speedups["prompt_tokens"].notna()]
     compared = with_quality(timed, report.effects, report.quality_states, report.controls)
     named = label_hosts(timed)
     for key, points in by_shortfall(compared, ("environment", "host", "condition_id")):
@@ -344,7 +344,7 @@ def generation_sections(report: Report) -> Iterator[Section]:
 
 def limits(report: Report) -> Iterator[Section]:
     """What small and random models cannot show."""
-    timed = report.speedups[report.speedups["image_size"].isna()]
+    timed = report.speedups[report.speedups["prompt_tokens"].notna()]
     models = pd.concat([frame[["model", "weights"]] for frame in (timed, report.qualities)])
     lines: list[TextLine] = []
     for model, weights in models.drop_duplicates().itertuples(index=False, name=None):

@@ -19,7 +19,7 @@ from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import axis_label, count, image_text
 from sweeps.stats.pooling import realised_share
-from sweeps.text.condition_text import describe_condition
+from sweeps.text.condition_text import describe_condition, size_text
 from sweeps.text.curves import describe_break_even, token_unit
 from sweeps.text.effects import effect_word
 from sweeps.text.reasons import ceiling_of, left_to_gain
@@ -37,9 +37,9 @@ _NAMED = (
 )
 """Columns that are named where they differ between curves."""
 POINTS_SHARE = (
-    *("metric", "device_name", "model", "weights", "dtype", "attention", "runtime"),
+    *("kind", "metric", "device_name", "model", "weights", "dtype", "attention", "runtime"),
     *THREAD_FIELDS,
-    *("batch_size", "baseline", "environment", "host", "exclusive"),
+    *("batch_size", "baseline", "environment", "host", "exclusive", "fixed_values", "x_axis"),
 )
 """Columns that are equal for all rows of one section; ratios are never mixed across these."""
 MAX_LINES = 12
@@ -51,7 +51,25 @@ def arm_label_of(row: SpeedupRow) -> str:
 
 
 def _pixels(row: SpeedupRow) -> str:
-    return image_text(row.image_size or 0, row.image_shape).removesuffix(" px")
+    if row.image_size is None:
+        return "-"
+    return image_text(row.image_size, row.image_shape).removesuffix(" px")
+
+
+def _tokens(row: SpeedupRow) -> str:
+    return "-" if row.tokens is None or row.x_axis not in (None, "tokens") else f"{row.tokens:.0f}"
+
+
+def _values(row: SpeedupRow) -> str:
+    return "-" if row.axis_values is None else size_text(row)
+
+
+def _gmacs(row: SpeedupRow) -> str:
+    return "." if row.gmacs is None else f"{row.gmacs_baseline:.3g} → {row.gmacs:.3g}"
+
+
+def _promise(row: SpeedupRow) -> str:
+    return "." if row.speedup_macs is None else f"{row.speedup_macs:.2f}x"
 
 
 def realised_interval(row: SpeedupRow) -> tuple[float, float, float] | None:
@@ -125,10 +143,11 @@ def _notes(row: PointRow) -> str:
 
 _COLUMNS = (
     Column("method", arm_label_of, left=True),
-    Column("tokens", lambda row: f"{row.tokens:.0f}"),
+    Column("tokens", _tokens),
     Column("px", _pixels),
-    Column("GMACs", lambda row: f"{row.gmacs_baseline:.3g} → {row.gmacs:.3g}"),
-    Column("MACs promise", lambda row: f"{row.speedup_macs:.2f}x"),
+    Column("values", _values, left=True),
+    Column("GMACs", _gmacs),
+    Column("MACs promise", _promise),
     Column("realised", realised_text),
     Column("ms", lambda row: f"{row.baseline_ms:.3g} → {row.arm_ms:.3g}"),
     Column(f"speed-up [{INTERVAL}]", lambda row: conclude_speedup(row).numbers),
@@ -150,7 +169,7 @@ def speedup_sections(report: Report) -> Iterator[Section]:
     points.
     """
     break_evens = shown_curves(report.break_evens)
-    vision = report.speedups[report.speedups["image_size"].notna()]
+    vision = report.speedups[report.speedups["prompt_tokens"].isna()]
     for condition, points in by_shortfall(vision, POINTS_SHARE):
         yield Section(
             title=condition_title(report, condition),
@@ -160,7 +179,7 @@ def speedup_sections(report: Report) -> Iterator[Section]:
         )
         for key, curves in groups(_curves_of(break_evens, condition, points), ("axis",)):
             yield Section(
-                title=f"Break-even in {axis_label(key['axis']).title}",
+                title=f"Break-even in {_axis_title(key['axis'], curves)}",
                 lines=curve_lines(curves, curve_label),
                 level=3,
             )
@@ -176,7 +195,7 @@ def field_sections(report: Report) -> Iterator[Section]:
         return ", ".join(filter(None, (curve_label(row), row.model, place and f"on {place}")))
 
     found = report.break_evens
-    found = found[found["image_size"].notna() & found["axis"].isin(FIELD_AXES)]
+    found = found[found["prompt_tokens"].isna() & found["axis"].isin(FIELD_AXES)]
     for section in curve_sections(found, label):
         if len(section.lines) > MAX_LINES:
             more = (
@@ -194,8 +213,13 @@ def curve_sections(
     ratios = [name for name, spec in METRICS.items() if spec.compared == "ratio"]
     timed = break_evens[break_evens["metric"].isin(ratios)]
     for key, found in groups(timed, ("axis", "metric")):
-        axis, metric = axis_label(key["axis"]).title, METRICS[key["metric"]].label
+        axis, metric = _axis_title(key["axis"], found), METRICS[key["metric"]].label
         yield Section(title=f"Break-even in {axis}, by {metric}", lines=curve_lines(found, label))
+
+
+def _axis_title(axis: str, curves: pd.DataFrame) -> str:
+    """What the axis of these curves is called."""
+    return axis_label(axis, x_axis=curves["x_axis"].iloc[0]).title
 
 
 def curve_lines(curves: pd.DataFrame, label: Callable[[BreakEvenRow], str]) -> list[TextLine]:
@@ -238,6 +262,8 @@ def curve_label(row: BreakEvenRow) -> str:
         parts.append(image_text(row.image_size, row.image_shape))
     if row.axis in FIELD_AXES and row.prompt_tokens is not None:
         parts.append(f"{row.prompt_tokens:.0f} prompt tokens")
+    if row.axis in FIELD_AXES and row.axis_values is not None:
+        parts.append(size_text(row))
     return ", ".join(parts)
 
 
@@ -294,7 +320,7 @@ def ceiling_sections(report: Report) -> Iterator[Section]:
     """Of each condition one table of reductions beside whose counts a ceiling was measured:
     reached, free and promised, with what is left.
     """
-    vision = report.speedups[report.speedups["image_size"].notna()]
+    vision = report.speedups[report.speedups["prompt_tokens"].isna()]
     for condition, points in groups(vision, POINTS_SHARE):
         found = with_ceilings(points, lambda method: purpose(method) == "ceiling")
         reductions = found["method"].map(lambda method: purpose(method) == "optimisation")

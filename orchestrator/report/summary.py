@@ -208,12 +208,13 @@ def _size(row: PointRow) -> float:
 
 def _table(title: str, arms: Sequence[ArmSummary]) -> Section:
     sizes = sorted({size for arm in arms for size in arm.points})
+    unit = arms[0].last.x_axis or "tokens"
     common = [size for size in sizes if all(size in arm.points for arm in arms)]
     # of too many sizes not those that were added inside the bracket of one arm
     shown = _spread(common if len(sizes) > MAX_SIZES and len(common) > 1 else sizes)
     columns = [Column("method", lambda arm: arm.label, left=True)]
     if len(sizes) > 1:
-        columns.append(Column("break-even, tokens", _break_even_text, left=True))
+        columns.append(Column(f"break-even, {unit}", _break_even_text, left=True))
     columns += [
         Column(f"{size:,.0f}", partial(_speedup_cell, size=size), style=partial(_style, size=size))
         for size in shown
@@ -232,7 +233,7 @@ def _table(title: str, arms: Sequence[ArmSummary]) -> Section:
     )
     if len(shown) < len(sizes):
         lines.append(TextLine(f"{len(shown)} of {len(sizes)} sizes are shown: --detail", "dim"))
-    realised = f"realised: share of the MACs' promise at {shown[-1]:,.0f} tokens"
+    realised = f"realised: share of the MACs' promise at {shown[-1]:,.0f} {unit}"
     note = f"{legend}; ±: median half-width, {INTERVAL}; {realised}"
     return Section(title=title, columns=columns, rows=arms[:MAX_ARMS], lines=lines, note=note)
 

@@ -181,6 +181,7 @@ POINTS = (
             SWEEP_COMPARISON.c.sweep,
             COMPARISON.c.curve_id,
             COMPARISON.c.image_size,
+            COMPARISON.c.x_axis,
             EFFECT.c.gmacs_baseline.label("gmacs"),
         ),
         *named(EFFECT, "metric host comparison_id tokens threads effect effect_low effect_high"),
@@ -409,12 +410,13 @@ def break_even_rows(
 
 
 def _why(rows: Sequence[Row[Any]], curve: Curve, varied: str | None) -> str:
+    x_axis = rows[-1].x_axis
     if rows[-1].compared == "ratio":
-        return describe_curve(curve, varied)
+        return describe_curve(curve, varied, x_axis=x_axis)
     once = any(row.effect_low is None for row in rows)
     note = (
         f" Read once, without an interval: {rows[-1].floor:.0%} counts as no difference."
         if once
         else ""
     )
-    return describe_curve(curve, varied, AMOUNT_WORDS) + note
+    return describe_curve(curve, varied, AMOUNT_WORDS, x_axis=x_axis) + note

@@ -47,6 +47,7 @@ SETTING = (
     "wait_policy",
     "pinning",
     "axis_values",
+    "x_axis",
 )
 """Columns of `comparison` that are equal along this curve but for the one that varies: everything
 but the parameters."""

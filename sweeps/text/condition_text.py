@@ -2,6 +2,7 @@
 these measurements do not show.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 from typing import Any
@@ -10,15 +11,18 @@ from sweeps.analysis.labels import PeakShare
 from sweeps.analysis.memory_limits import MemoryLimit
 from sweeps.analysis.rows import SizedRow, SpeedupRow
 from sweeps.model.flags import split_flags
+from sweeps.model.identity import canonical
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 from sweeps.number_format import count, image_text, is_missing
+from sweeps.text.curves import token_unit
 
 PARTS = (
     "{pixels}{patches}",
     "{predictions:.0f} images of {data}",
     "with {corruption}, severity {severity:.0f}",
     "{characters_scored:.0f} characters of {data} in {text_scores:.0f} windows",
+    "{fixed}",
     "{prompt_tokens:.0f} tokens of {data} and {new_tokens:.0f} new ({decoding})",
     "batch {batch_size:.0f}{zeros}",
     "{dtype}",
@@ -33,8 +37,15 @@ PARTS = (
 out."""
 
 
+def values_text(values: str) -> str:
+    """The columns `axis_values` and `fixed_values`: `height 256, width 512`."""
+    return ", ".join(f"{name} {value:,}" for name, value in json.loads(values).items())
+
+
 def size_text(row: SizedRow) -> str:
-    """The size of an input: `64 px`, `512 tokens`, `-` without one."""
+    """The size of an input: `64 px`, `512 tokens`, `n 64`, `-` without one."""
+    if row.axis_values is not None:
+        return values_text(row.axis_values)
     if row.image_size is not None:
         return image_text(row.image_size, row.image_shape)
     return "-" if row.prompt_tokens is None else f"{row.prompt_tokens:.0f} tokens"
@@ -64,7 +75,12 @@ def condition_parts(condition: Mapping[str, Any], place: str = "") -> list[str]:
     `place` names the host or environment where there are several. With `tokens`, the size of images
     is named in both units.
     """
-    known = {name: value for name, value in condition.items() if not is_missing(value)}
+    hidden = KINDS[condition["kind"]].independent_of if "kind" in condition else ()
+    known = {
+        name: value
+        for name, value in condition.items()
+        if not is_missing(value) and name not in hidden
+    }
     exclusive = (
         ", one GPU of several at work (exclusive: device)"
         if known.get("exclusive") == "device"
@@ -78,8 +94,12 @@ def condition_parts(condition: Mapping[str, Any], place: str = "") -> list[str]:
     waiting = {"active": ", spinning while they wait", "passive": ", asleep while they wait"}
     known["waiting"] = waiting.get(str(known.get("wait_policy")), "")
     known["pinned"] = ", each on a core of its own" if known.get("pinning") == "cores" else ""
-    weights = "random weights" if known["weights"] == "random" else f"weights {known['weights']}"
-    parts = [f"{known['model']} ({weights})"]
+    weights = "random weights" if known.get("weights") == "random" else "weights {weights}"
+    parts = [
+        f"{known['model']} ({weights.format_map(known)})" if "weights" in known else known["model"]
+    ]
+    if "fixed_values" in known:
+        known["fixed"] = values_text(known["fixed_values"])
     for part in PARTS:
         try:
             parts.append(part.format_map(known))
@@ -96,6 +116,8 @@ def job_label(job: Job) -> str:
     size = "" if condition.image_size is None else f" {condition.image_size} px"
     if condition.prompt_tokens is not None:
         size += f" {condition.prompt_tokens} + {condition.new_tokens} tokens"
+    if condition.values is not None:
+        size += f" {values_text(canonical(dict(condition.values)))}"
     corruption = f", {condition.corruption} {condition.severity}" if condition.corruption else ""
     work = (
         f"batch {condition.batch_size}"
@@ -175,7 +197,7 @@ def states_caution(points: Iterable[tuple[str, SpeedupRow]]) -> Iterator[str]:
     `mean_caution`.
     """
     named = [
-        f"{label} at {row.tokens:.0f} tokens {row.speedup:.2f}x when the host is quick,"
+        f"{label} at {row.tokens:.0f} {token_unit(row)} {row.speedup:.2f}x when the host is quick,"
         f" {row.speedup_slow:.2f}x when it is slow"
         for label, row in _flagged(points, "states_differ")
     ]
@@ -188,7 +210,7 @@ def mean_caution(points: Iterable[tuple[str, SpeedupRow]]) -> Iterator[str]:
     each behind its label.
     """
     named = [
-        f"{label} at {row.tokens:.0f} tokens is {row.ratio_of_means:.2f}x as fast, not"
+        f"{label} at {row.tokens:.0f} {token_unit(row)} is {row.ratio_of_means:.2f}x as fast, not"
         f" {row.speedup:.2f}x"
         for label, row in _flagged(points, "mean_disagrees")
     ]

@@ -46,7 +46,7 @@ def axis_span(
 
 def token_unit(row: SizedRow) -> str:
     """What the tokens of a row of a view are, in a sentence."""
-    return "tokens" if row.prompt_tokens is None else "prompt tokens"
+    return row.x_axis or ("tokens" if row.prompt_tokens is None else "prompt tokens")
 
 
 def _place(x: float, row: ClaimRow, token_unit: str) -> str:
@@ -469,11 +469,15 @@ AMOUNT_WORDS: dict[Verdict, str] = {
 
 
 def describe_curve(
-    curve: Curve, parameter: str | None = None, words: Mapping[Verdict, str] = WORDS
+    curve: Curve,
+    parameter: str | None = None,
+    words: Mapping[Verdict, str] = WORDS,
+    *,
+    x_axis: str | None = None,
 ) -> str:
     """The stretches of equal verdict along the axis in a sentence.
 
-    `parameter` is the one that varies along the axis `parameter`.
+    `parameter` is the one that varies along the axis `parameter`, `x_axis` what tokens are.
     """
     usable = curve.usable()
     points = [point for point in usable if not point.no_op]
@@ -485,7 +489,8 @@ def describe_curve(
         stretches.append(f"removes nothing at {_stretch(nothing, curve.axis)}")
     if not stretches:
         return "No points were measured."
-    return f"Along {axis_label(curve.axis, parameter).along}: {', '.join(stretches)}."
+    along = axis_label(curve.axis, parameter, x_axis).along
+    return f"Along {along}: {', '.join(stretches)}."
 
 
 def claim_text(curve: Curve, axis: str | None) -> str:
