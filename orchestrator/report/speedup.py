@@ -9,7 +9,14 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from orchestrator.report.data import PointRow, Report
-from orchestrator.report.section import Column, Section, TextLine, join_flags, style_of
+from orchestrator.report.section import (
+    Column,
+    Section,
+    TextLine,
+    filled_columns,
+    join_flags,
+    style_of,
+)
 from store.read.curves import with_ceilings
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import conclude_speedup
@@ -173,7 +180,7 @@ def speedup_sections(report: Report) -> Iterator[Section]:
     for condition, points in by_shortfall(vision, POINTS_SHARE):
         yield Section(
             title=condition_title(report, condition),
-            columns=_COLUMNS,
+            columns=filled_columns(_COLUMNS, rows_of(points, PointRow)),
             rows=worst_first(rows_of(points, PointRow), lambda row: row.tokens or 0),
             row_style=lambda row: style_of(effect_word(conclude_speedup(row))),
         )

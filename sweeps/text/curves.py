@@ -40,8 +40,10 @@ def axis_span(
     """From one place to another, such as `4 to 196 tokens`."""
     label = axis_label(axis, parameter)
     unit = token_unit if axis == "tokens" else label.unit
-    ends = dict.fromkeys(axis_value(x, axis) for x in (first, last))
-    return f"{label.before}{' to '.join(ends)} {unit}".rstrip()
+    ends = " to ".join(dict.fromkeys(axis_value(x, axis) for x in (first, last)))
+    if axis == "tokens" and not unit.endswith("tokens"):
+        return f"{unit} {ends}"
+    return f"{label.before}{ends} {unit}".rstrip()
 
 
 def token_unit(row: SizedRow) -> str:

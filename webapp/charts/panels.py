@@ -14,9 +14,10 @@ from sweeps.analysis.rows import ClaimRow
 from sweeps.geometry.vit_catalogue import timm_name
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import DENSE
-from sweeps.model.kinds import THREAD_FIELDS
+from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
+from sweeps.text.condition_text import values_text
 from sweeps.text.curves import BREAK_EVEN_NOTE, axis_place, merit_of
 from webapp.charts.scales import Extent, x_span, y_span
 from webapp.display import texts
@@ -32,7 +33,7 @@ X_COLUMN: Mapping[Axis, str] = {
 }
 PANEL = (
     *("model", "weights", "batch_size", "device_name", "environment", "host", *THREAD_FIELDS),
-    *("seed", "data", "new_tokens", "decoding", "exclusive", "against"),
+    *("seed", "data", "new_tokens", "decoding", "exclusive", "against", "fixed_values", "kind"),
 )
 """Columns that stay fixed within one panel, and along the MACs saved the size too; every
 combination found gets a panel."""
@@ -340,11 +341,14 @@ def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], st
     `store.read.curves.label_hosts`.
     """
     about, points = panel.about, panel.points
-    ran = [word for name in ("dtype", "attention", "runtime") for word in sorted(set(points[name]))]
+    hidden, fixed = KINDS[about["kind"]].independent_of, about["fixed_values"]
+    settings = [name for name in ("dtype", "attention", "runtime") if name not in hidden]
+    ran = [word for name in settings for word in sorted(set(points[name]))]
     sizes = {column: about.get(column) for column in SIZES}
     if panel.single(axis):
         sizes = {column: points[column].iloc[0] for column in SIZES}
     new, weights = about["new_tokens"], about["weights"]
+    named = "random weights" if weights == "random" else f"weights: {weights}"
     words = [
         str(about["device_name"]),
         hosts[about["environment"], about["host"]],
@@ -352,12 +356,13 @@ def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], st
         *ran,
         *(f"{word} cache" for word in sorted(set(points["kv_cache"].dropna()))),
         f"batch {about['batch_size']}",
+        values_text(fixed) if isinstance(fixed, str) else "",
         "" if pd.isna(new) else f"{new:.0f} new tokens of {about['data']}, {about['decoding']}",
         *(f"{size:.0f} {SIZES[name].unit}" for name, size in sizes.items() if not pd.isna(size)),
         count(int(about["threads"]), "thread") if points["device"].iloc[0] == "cpu" else "",
         f"threads wait: {about['wait_policy']}" if isinstance(about["wait_policy"], str) else "",
         "threads pinned" if about["pinning"] == "cores" else "",
-        "random weights" if weights == "random" else f"weights: {weights}",
+        "" if "weights" in hidden else named,
     ]
     return " · ".join(filter(None, words))
 

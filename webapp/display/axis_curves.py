@@ -59,6 +59,7 @@ FIXED = (
         "exclusive",
         "inputs",
         *SIZES,
+        "axis_values",
     ),
 )
 """Columns that a point has in common with its curve along the MACs saved."""
@@ -66,6 +67,8 @@ FIXED = (
 
 def size_of(points: pd.DataFrame) -> Size:
     """How the size of the inputs of these points is named."""
+    if "x_axis" in points and len(own := points["x_axis"].dropna()):
+        return Size(*[str(own.iloc[0])] * len(Size._fields))
     return next(
         (size for column, size in SIZES.items() if points[column].notna().any()),
         SIZES["image_size"],
