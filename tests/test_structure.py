@@ -22,11 +22,11 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 114_500,
+    "sweeps": 116_500,
     "workers": 118_500,
     "store": 91_000,
     "orchestrator": 88_000,
-    "webapp": 72_500,
+    "webapp": 73_500,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""

@@ -52,7 +52,7 @@ def same_work(baseline: FromClause, arm: FromClause) -> ColumnElement[bool]:
     conditions: replicates, controls, methods without effect.
     """
     return and_(
-        arm.c.gmacs.is_not(None),
+        *(arm.c[name].is_not(None) for name in SAME_COUNTS),
         *(
             baseline.c[name].is_not_distinct_from(arm.c[name])
             for name in (*SAME_COUNTS, *ARM_CONDITION)

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
-from sweeps.language.arm_parser import DENSE_NAME
+from sweeps.language.arm_parser import CALLABLE, DENSE_NAME
 from sweeps.language.axis import FILL, LIST, PER_BLOCK, SERIES, Form, form_of
 from sweeps.language.condition_parser import FIELD_WORDS, THREADS_KEY, Threads
 from sweeps.language.file_schema import Sweep
@@ -51,8 +51,16 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
         {"method": {"const": DENSE_NAME, "description": "The unmodified model."}, **beside},
         ["method"],
     )
+    own: Schema = {
+        "type": "object",
+        "properties": {CALLABLE: {"type": "string", "pattern": r"^[^:]+\.py:[A-Za-z_]\w*$"}},
+        "required": [CALLABLE],
+        "description": "An arm from a file: `apply(model, **params) -> model`.",
+    }
+    definitions["step"]["anyOf"].append(own)
+    stacked = _closed({"stack": stack, **beside}, ["stack"])
     definitions["entry"] = {
-        "anyOf": [{"enum": names}, dense, *known, _closed({"stack": stack, **beside}, ["stack"])]
+        "anyOf": [{"enum": names}, dense, *known, own, stacked, _closed(beside)]
     }
     definitions["test"] = _test()
     for name in sorted(methods):
@@ -63,7 +71,7 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
     about = {"method": {"enum": names}, "stack": stack, "replicate": _ref("field.replicate")}
     items = {
         "methods": _ref("entry"),
-        "baselines": {"anyOf": [_ref("entry"), _closed(beside)]},
+        "baselines": _ref("entry"),
         "exclude": _closed({key: _ref("test") for key in tested}),
         # which parameter goes with which method the reader checks
         "include": _closed({**condition, **anything, **about}),
@@ -71,8 +79,12 @@ def json_schema(methods: Mapping[str, AnyMethod]) -> Schema:
     top["properties"] |= {
         key: {**top["properties"][key], "items": schema} for key, schema in items.items()
     }
-    top["properties"]["defaults"] |= _closed(condition)
-    top["properties"]["axes"] |= _closed({name: _ref(f"axis.{name}") for name in condition})
+    number: Schema = {"type": "number"}
+    top["properties"]["defaults"] |= _closed(condition) | {"additionalProperties": number}
+    definitions["axis.*"] = _several(number, "axis.*")
+    axes = _closed({name: _ref(f"axis.{name}") for name in condition})
+    # of models of files axes have free names
+    top["properties"]["axes"] |= axes | {"additionalProperties": _ref("axis.*")}
     return {
         "$schema": DIALECT,
         "title": "Breakeven sweep",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import altair as alt
 import pandas as pd
 
-from webapp.display.axis_curves import Axis, size_of
+from webapp.display.axis_curves import Axis, free_axis, size_of
 
 FASTER = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50, 100)
 SLOWER = (0.99, 0.98, 0.95, 0.9, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
@@ -83,7 +83,8 @@ def x_title(axis: Axis, points: pd.DataFrame, work: str | None) -> str:
     """
     titles: Mapping[Axis, str] = {
         "tokens": size_of(points).tokens,
-        "gmacs": f"GMACs of {work}, unmodified (papers: GFLOPs)",
+        "gmacs": f"GMACs of {work if free_axis(points) is None else 'an item'}, unmodified (papers:"
+        " GFLOPs)",
         "gmacs_saved": f"Share of the baseline's GMACs saved in {work}",
     }
     return titles[axis]

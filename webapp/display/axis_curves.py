@@ -65,10 +65,16 @@ FIXED = (
 """Columns that a point has in common with its curve along the MACs saved."""
 
 
+def free_axis(points: pd.DataFrame) -> str | None:
+    """What the tokens of these points are, of models from files; `None` of others."""
+    named = [] if "x_axis" not in points else points["x_axis"].dropna().tolist()
+    return str(named[0]) if named else None
+
+
 def size_of(points: pd.DataFrame) -> Size:
     """How the size of the inputs of these points is named."""
-    if "x_axis" in points and len(own := points["x_axis"].dropna()):
-        return Size(*[str(own.iloc[0])] * len(Size._fields))
+    if (name := free_axis(points)) is not None:
+        return Size(name, name, name, name)
     return next(
         (size for column, size in SIZES.items() if points[column].notna().any()),
         SIZES["image_size"],

@@ -14,7 +14,7 @@ from store.read.quality import conclude_quality, join_quality, quality_metrics, 
 from store.rows.frames import rows_of
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.metrics import MetricSpec
-from sweeps.number_format import AXIS_LABELS, count
+from sweeps.number_format import AXIS_LABELS, axis_label, count
 from sweeps.text.condition_text import (
     cautions,
     load_caution,
@@ -35,7 +35,7 @@ from webapp.charts.panels import Panel, PanelInfo, flagged
 from webapp.charts.scales import x_span
 from webapp.display import links, plain, texts
 from webapp.display.arm_style import ArmStyle, arm_styles
-from webapp.display.axis_curves import Axis, curves_along, size_of
+from webapp.display.axis_curves import Axis, curves_along, free_axis, size_of
 from webapp.queries import Scope, kept
 from webapp.widgets import filters
 from webapp.widgets.answers import PanelAnswers, answers_of_panel, best_arm, gains, place_of, speeds
@@ -159,7 +159,8 @@ def _show_table(known: PanelAnswers, rows: Sequence[ArmRow], sweep: str) -> None
     places = [place_of(row, known.axis) for row in known.counted]
     unit = size_of(known.panel.points).token_unit
     at = axis_place(max(places), known.axis, unit)
-    span, along = x_span(pd.Series(places), known.axis), AXIS_LABELS[known.axis].along
+    span = x_span(pd.Series(places), known.axis)
+    along = axis_label(known.axis, x_axis=free_axis(known.panel.points)).along
     st.html(arm_table_html(rows, span, at, along))
     if (table := break_evens_by_runtime(known)) is not None:
         st.dataframe(table, placeholder="–")

@@ -27,7 +27,7 @@ from workers.models.runtime import alone
 from workers.models.share_weights import DTYPES
 
 Call = Callable[..., Any]
-Inputs = tuple[tuple[Any, ...], dict[str, Any]]
+CallInputs = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class OwnWorkload:
@@ -71,7 +71,7 @@ class OwnWorkload:
         """What `inputs` returns."""
         return self._call(INPUTS)
 
-    def inputs(self, condition: Condition) -> Inputs:
+    def inputs(self, condition: Condition) -> CallInputs:
         """A copy of the input, on the device of an arm's own condition and in its type."""
 
         def moved(value: Any) -> Any:
@@ -117,7 +117,7 @@ class OwnArm(PreparedArm):
     model: Call
     """As it was built, before it was compiled."""
     call: Call
-    inputs: Inputs
+    inputs: CallInputs
     result: Any
     """What the first call returned."""
     size: int | None
