@@ -35,18 +35,6 @@ def file_of(name: str) -> str:
     return name.rpartition(":")[0]
 
 
-def named_code(value: Any, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Where a value of plain data, such as a sweep, names a function in a file: dotted keys."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from named_code(inner, (*path, str(key)))
-    elif isinstance(value, list | tuple):
-        for place, inner in enumerate(value):
-            yield from named_code(inner, (*path[:-1], f"{''.join(path[-1:])}[{place}]"))
-    elif code_name(value) is not None:
-        yield ".".join(path)
-
-
 class Signature(NamedTuple):
     """The parameters that a function can be called with by name."""
 

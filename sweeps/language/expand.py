@@ -572,5 +572,5 @@ def _names_file(path: KeyPath, value: str) -> bool:
     if {"weights", "checkpoint"} & set(path):
         return value not in NAMED_WEIGHTS
     if "model" in path:
-        return is_folder(value)
+        return is_folder(value) or code_name(value) is not None
     return path[0] not in _NEVER_FILES and _PATH.search(value) is not None

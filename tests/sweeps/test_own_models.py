@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sweeps.geometry.own_files import OwnFiles, code_name, named_code
-from sweeps.language.expand import Expansion, expand_file
-from sweeps.language.yaml_reader import SweepError
+from sweeps.geometry.own_files import OwnFiles, code_name
+from sweeps.language.expand import Expansion, expand_file, refuse_files
+from sweeps.language.yaml_reader import SweepError, read
 from tests.sweeps.conftest import METHODS, NETWORKS
 
 MODEL = """
@@ -184,13 +184,13 @@ def test_names_of_code(text: Any, name: str | None) -> None:
     assert code_name(text) == name
 
 
-def test_where_a_sweep_names_code() -> None:
-    """The keys, for who may not run code."""
-    written = {
-        "defaults": {"model": "a.py:f"},
-        "methods": ["topk", {"stack": [{"callable": "b.py:g", "window": 8}]}],
-    }
-    assert list(named_code(written)) == ["defaults.model", "methods[1].stack[0].callable"]
+def test_who_may_run_no_code_may_name_none() -> None:
+    """The keys are named, without a look at a file."""
+    for old in ("./net.py:build", "./fast.py:apply"):
+        text = TEXT.replace(old, "topk") if "net" in old else TEXT
+        with pytest.raises(SweepError, match="names a file or code of the server") as caught:
+            refuse_files(read("own.yaml", text))
+        assert caught.value.key in {"defaults.model", "methods[0].callable"}
 
 
 def test_parameters_of_a_class(files: Path) -> None:
