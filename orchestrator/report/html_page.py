@@ -16,8 +16,7 @@ from typing import NamedTuple
 from orchestrator.report.data import ProvenanceRow, Report, day, facts_text
 from orchestrator.report.section import Column, Section, TextLine
 from store.rows.frames import rows_of
-from sweeps.model.kinds import KINDS
-from sweeps.model.metrics import METRICS
+from sweeps.model.metrics import COMPARED_BY, METRICS
 from sweeps.number_format import axis_label
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -95,7 +94,7 @@ def draw_charts(report: Report, db: str | None) -> Iterator[ReportChart]:
     """
     known = set(report.speedups["metric"])
     along = set(report.break_evens["axis"])
-    for metric in (name for kind in KINDS.values() for name in kind.metrics if name in known):
+    for metric in filter(known.__contains__, COMPARED_BY):
         for axis in _AXES:
             if axis == "tokens" or axis in along:
                 title = f"Speed-up in {METRICS[metric].label} against {axis_label(axis).along}"

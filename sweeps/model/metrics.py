@@ -298,10 +298,15 @@ def compared(names: Iterable[str], how: Compared) -> tuple[MetricSpec, ...]:
     return tuple(spec for name in names if (spec := metric(name)).compared == how)
 
 
+COMPARED_BY: tuple[str, ...] = tuple(
+    dict.fromkeys(name for kind in KINDS.values() for name in kind.metrics)
+)
+"""The metrics by which kinds compare arms, in the order of the kinds."""
+
+
 def timed_metrics() -> tuple[str, ...]:
     """The times by which arms are compared, those that a kind shows first before its others."""
-    names = [name for kind in KINDS.values() if kind.sampled for name in kind.metrics]
-    return tuple(dict.fromkeys(names))
+    return tuple(name for name in COMPARED_BY if METRICS[name].read == "round")
 
 
 SYSTEM_METRICS: Mapping[str, str] = {

@@ -12,7 +12,7 @@ from store.rows.frames import rows_of
 from sweeps.analysis.labels import GAINS, LOSSES, SPEEDUP, Conclusion, conclude_speedup
 from sweeps.analysis.rows import CeilingRow, SpeedupRow
 from sweeps.model.flags import split_flags
-from sweeps.model.kinds import KINDS
+from sweeps.model.metrics import COMPARED_BY
 from sweeps.number_format import moment, seconds_at
 from sweeps.text.effects import effect_phrase, effect_word
 
@@ -89,7 +89,7 @@ def loss_phrase(found: Conclusion) -> str:
 def metrics_in(found: Iterable[str]) -> list[str]:
     """The metrics in a column, the one to be shown first at the front."""
     names = set(found)
-    return [name for kind in KINDS.values() for name in kind.metrics if name in names]
+    return [name for name in COMPARED_BY if name in names]
 
 
 def speed(point: SpeedupRow) -> Conclusion:
