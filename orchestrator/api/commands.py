@@ -11,7 +11,7 @@ from functools import partial
 from statistics import median
 from typing import NamedTuple, Self, cast
 
-from orchestrator.api.comparison import ArmFailedError, Slot
+from orchestrator.api.comparison import ArmFailedError, ArmSource, Slot
 from orchestrator.api.measured_process import HEAD_BYTES, Execution, Observation, failure
 from orchestrator.api.process_client import FailedError, MeasuredProcess, timeout_text
 from sweeps.errors import UserError
@@ -118,6 +118,10 @@ class Commands:
     def own_s(self) -> float:
         """CPU time of this process and of the commands that ended, in seconds."""
         return time.process_time() + self._process.cpu_s
+
+    def sources(self) -> Mapping[str, ArmSource]:
+        """Nothing beyond their texts."""
+        return {}
 
     def usages(self) -> Mapping[str, Usage]:
         """Medians over the samples so far, by name."""

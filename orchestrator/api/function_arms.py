@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from orchestrator.api.commands import Usage
-from orchestrator.api.comparison import ArmFailedError, Slot
+from orchestrator.api.comparison import ArmFailedError, ArmSource, Slot
 from orchestrator.api.process_client import FailedError, MeasuredProcess
 from sweeps.errors import UserError
+from sweeps.model.identity import digest
 from workers.measure.results import first_difference
 from workers.measure.timer import SampleTime
 
@@ -158,6 +159,15 @@ class FunctionArms:
         """CPU time of this process and of those of the arms, in seconds."""
         running_s = sum(process.cpu_s for process in self._processes)
         return time.process_time() + self._ended_s + running_s
+
+    def sources(self) -> Mapping[str, ArmSource]:
+        """The arms with a hash of their files, by name."""
+        files = {arm.label: arm.function.file for arm in self._arms}
+        return {
+            label: ArmSource(label, digest(file.read_text(encoding="utf-8")))
+            for label, file in files.items()
+            if file.is_file()
+        }
 
     def usages(self) -> Mapping[str, Usage]:
         """Nothing: functions share their processes."""

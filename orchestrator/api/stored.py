@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from orchestrator.api.comparison import Result, VisitRecord
 
 
-def save_results(results: Sequence[Result], url: str | Path, sweep: str | None = None) -> str:
+def save_results(
+    results: Sequence[Result], url: str | Path = "breakeven.db", sweep: str | None = None
+) -> str:
     """Record results of the same arms as a sweep, whose name is returned; by default it names the
     arms. Saving them again changes nothing. Raises `StoreError`.
     """

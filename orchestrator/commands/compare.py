@@ -5,6 +5,7 @@ exit code.
 import itertools
 import random
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
 
 import typer
 
-from orchestrator.commands.options import parse_seconds
+from orchestrator.commands.options import Database, parse_seconds
 from sweeps.errors import UserError
 
 if TYPE_CHECKING:
     from orchestrator.api.commands import Usage
-    from orchestrator.api.comparison import Result, Setup, Slot
+    from orchestrator.api.comparison import ArmSource, Result, Setup, Slot
     from orchestrator.api.function_arms import Values
 
 Format = Literal["table", "json", "markdown"]
@@ -40,6 +41,10 @@ class Arms(Protocol):
 
     def own_s(self) -> float:
         """CPU time used so far."""
+        ...
+
+    def sources(self) -> "Mapping[str, ArmSource]":
+        """Where arms are from, by name, of those whose text is known."""
         ...
 
     def usages(self) -> "Mapping[str, Usage]":
@@ -108,6 +113,10 @@ def compare(
     comment: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write Markdown for a pull request.")
     ] = None,
+    store: Annotated[
+        bool, typer.Option("--store", help="Save it in the database, as a sweep.")
+    ] = False,
+    db: Database = None,
 ) -> None:
     """Compare functions, commands or revisions. Exit codes: 0 no arm is slower, 1 one is, 3 not
     decided.
@@ -139,12 +148,15 @@ def compare(
                 margin=share,
                 control=source.control,
                 own_s=arms_there.own_s,
+                sources=arms_there.sources(),
                 values=values,
             )
             for arms_there, values in zip(opened, places, strict=True)
         ]
         results = _measured(opened, setups)
         notes = dict.fromkeys(source.notes)
+        if store:
+            notes |= dict.fromkeys([_stored(results, db)])
         for arms_there in opened:
             notes |= dict.fromkeys(arms_there.notes())
         measured = [
@@ -197,6 +209,14 @@ def _measured(arms: Sequence[Arms], setups: "Sequence[Setup]") -> "list[Result]"
     except ArmFailedError as error:
         raise UserError(str(error)) from None
     return [place.result() for place in places]
+
+
+def _stored(results: "Sequence[Result]", db: str | None) -> str:
+    """A line on where results are from now on. Raises `StoreError`."""
+    from orchestrator.api.stored import save_results
+
+    name = save_results(results, *(() if db is None else (db,)))
+    return f"Stored as a sweep: breakeven report {shlex.quote(name)}"
 
 
 def _commands(

@@ -289,3 +289,15 @@ def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def test_a_comparison_can_be_stored(tmp_path: Path) -> None:
+    """As a sweep, whose speed-ups the public views have."""
+    arms = ("sleep 0.01", "sleep 0.03")
+    found = compare(tmp_path, *arms, "--time", "2s", "--store", "--db", "x.db")
+    assert "Stored as a sweep: breakeven report 'sleep 0.03 vs sleep 0.01'" in found.stdout
+    sql = "SELECT sweep, speedup FROM speedup"
+    said = breakeven("query", sql, "--db", "x.db", "--format", "json", folder=tmp_path)
+    (row,) = json.loads(said.stdout)
+    assert row["sweep"] == "sleep 0.03 vs sleep 0.01"
+    assert row["speedup"] < 0.6
