@@ -79,11 +79,12 @@ class FunctionArms:
         timeout_s: float,
         *,
         check: bool,
+        processes: list[MeasuredProcess],
     ) -> None:
+        """`processes` are those of all places of a comparison, of which one visit has any."""
         self.names = [arm.label for arm in arms]
         self._arms, self._values, self._timeout_s, self._check = arms, values, timeout_s, check
-        self._processes: list[MeasuredProcess] = []
-        self._ended_s = 0.0
+        self._processes = processes
         self._failed: dict[str, str] = {}
         self._foreign: dict[str, set[str]] = defaultdict(set)
 
@@ -113,12 +114,14 @@ class FunctionArms:
         """Of one folder in one process, else each in its own; all start at once."""
         together = len({arm.shared for arm in arms}) == 1
         groups = [list(arms)] if together else [[arm] for arm in arms]
+        started = []
         for group in groups:
             process = MeasuredProcess("functions", (group[0].python,), group[0].folder)
             self._processes.append(process)
+            started.append(process)
             _send_loading(process, group, self._values)
         loaded = []
-        for process, group in zip(self._processes, groups, strict=True):
+        for process, group in zip(started, groups, strict=True):
             self._receive(process, group[0].label)
             for index, arm in enumerate(group):
                 self._receive(process, arm.label)
@@ -157,8 +160,7 @@ class FunctionArms:
 
     def own_s(self) -> float:
         """CPU time of this process and of those of the arms, in seconds."""
-        running_s = sum(process.cpu_s for process in self._processes)
-        return time.process_time() + self._ended_s + running_s
+        return time.process_time() + sum(process.cpu_s for process in self._processes)
 
     def sources(self) -> Mapping[str, ArmSource]:
         """The arms with a hash of their files, by name."""
@@ -186,8 +188,6 @@ class FunctionArms:
         """End the processes of the visit."""
         for process in self._processes:
             process.close()
-            self._ended_s += process.cpu_s
-        self._processes.clear()
 
     def __enter__(self) -> Self:
         return self

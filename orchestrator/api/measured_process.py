@@ -85,9 +85,12 @@ def main() -> None:
     serve: Serve = _commands
     if sys.argv[1] == "functions":
         _stay_behind(requests, replies.fileno())
-        # its own folder is first on the path, which is the user's from now on
+        # its own folder may be first on the path, which is the user's from now on
+        here = str(Path(__file__).parent)
+        sys.path.insert(0, here)
         serve = importlib.import_module("measured_functions").serve_functions
-        del sys.path[0], sys.modules["measured_functions"]
+        sys.path[:] = [entry for entry in sys.path if entry != here]
+        del sys.modules["measured_functions"]
     try:
         for reply in serve(requests):
             line = {"reply": reply, "cpu_s": used_cpu_s()}

@@ -5,6 +5,7 @@ each arm passes.
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal, NamedTuple
@@ -12,7 +13,7 @@ from typing import Literal, NamedTuple
 from orchestrator.api.commands import Usage
 from orchestrator.api.comparison import Result
 from orchestrator.api.functions import Curve
-from orchestrator.text_table import markdown_row, table_lines
+from orchestrator.text_table import cell, markdown_row, table_lines
 from sweeps.analysis.compared import ComparedArm
 from sweeps.number_format import count, duration
 from sweeps.text.compared import (
@@ -150,18 +151,18 @@ class ComparisonReport:
         yield from table_lines(self.headings(), self.rows())
         for lines in (self.drawings(), self.sentences(), self.method()):
             yield ""
-            yield from lines
+            yield from map(cell, lines)
 
     def markdown(self) -> Iterator[str]:
         """Lines of a comment of a pull request."""
-        first, *others = self.sentences()
+        first, *others = map(_escaped, self.sentences())
         yield f"**{first}.** The check `{self.fail_on}` {PASSED_TEXT[self.exit_code()]}."
         yield from (f"\n{sentence}." for sentence in others)
         yield ""
         for cells in (self.headings(), ["---"] * len(self.headings()), *self.rows()):
             yield markdown_row(cells)
         yield from ("", "```text", *self.drawings(), "```", "", "How it was measured:", "")
-        yield from (f"- {sentence}" for sentence in self.method())
+        yield from (f"- {_escaped(sentence)}" for sentence in self.method())
 
     def as_json(self) -> str:
         """Everything, without the samples."""
@@ -176,7 +177,7 @@ class ComparisonReport:
         ends = [end for _, arm in self._arms() for end in (arm.low, arm.high) if 0 < end < math.inf]
         widest = max([-2 * math.log(limit), *(abs(math.log(end)) for end in ends)])
         scale = Scale(min(MAX_REACH, 1.1 * widest), limit)
-        labels = [f"{arm.name} {place.text}".rstrip() for place, arm in self._arms()]
+        labels = [cell(f"{arm.name} {place.text}".rstrip()) for place, arm in self._arms()]
         width = max(map(len, labels))
         yield f"{'speed-up':{width}}  {scale.ends()}"
         for label, (_, arm) in zip(labels, self._arms(), strict=True):
@@ -214,10 +215,19 @@ class Scale(NamedTuple):
         low, value, high = (self.column(each) for each in (arm.low, arm.ratio, arm.high))
         for column in range(max(low, 0), min(high, last) + 1):
             cells[column] = "─"
-        cells[min(max(low, 0), last)] = "◂" if low < 0 else "├"
-        cells[min(max(high, 0), last)] = "▸" if high > last else "┤"
-        cells[min(max(value, 0), last)] = "●"
+        for column, sign in ((low, "├"), (high, "┤"), (value, "●")):
+            if 0 <= column <= last:
+                cells[column] = sign
+        if low < 0:
+            cells[0] = "◂"
+        if high > last:
+            cells[last] = "▸"
         return "".join(cells)
+
+
+def _escaped(sentence: str) -> str:
+    """A sentence on one line of Markdown, in which a command has no meaning."""
+    return re.sub(r"[\\`*_<\[]", r"\\\g<0>", cell(sentence))
 
 
 def _cells(result: Result, name: str) -> tuple[str, str, str]:

@@ -265,7 +265,9 @@ def _functions(
     made = None if inputs is None else parse_function(inputs)
     python = default_python()
     arms = [FunctionArm(text, parse_function(text), made, python) for text in named]
-    return Source(partial(FunctionArms, arms, timeout_s=timeout_s, check=check), control)
+    return Source(
+        partial(FunctionArms, arms, timeout_s=timeout_s, check=check, processes=[]), control
+    )
 
 
 @contextmanager
@@ -298,7 +300,7 @@ def _revisions(
             for tree in trees
         ]
         yield Source(
-            partial(FunctionArms, arms, timeout_s=timeout_s, check=check),
+            partial(FunctionArms, arms, timeout_s=timeout_s, check=check, processes=[]),
             conclude=partial(without_controls, count=len(trees)),
             notes=[f"Each revision runs {texts[0]} in a work tree", *repository.notes(trees)],
         )

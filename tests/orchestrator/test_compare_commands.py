@@ -296,8 +296,8 @@ def test_a_comparison_can_be_stored(tmp_path: Path) -> None:
     arms = ("sleep 0.01", "sleep 0.03")
     found = compare(tmp_path, *arms, "--time", "2s", "--store", "--db", "x.db")
     assert "Stored as a sweep: breakeven report 'sleep 0.03 vs sleep 0.01'" in found.stdout
-    sql = "SELECT sweep, speedup FROM speedup"
+    sql = "SELECT method, speedup FROM speedup"
     said = breakeven("query", sql, "--db", "x.db", "--format", "json", folder=tmp_path)
     (row,) = json.loads(said.stdout)
-    assert row["sweep"] == "sleep 0.03 vs sleep 0.01"
+    assert row["method"] == "sleep 0.03"
     assert row["speedup"] < 0.6

@@ -87,7 +87,7 @@ def arms(folder: Path, *texts: str, inputs: str = "", limit_s: float = 20.0) -> 
     found = [
         FunctionArm(text, parse_function(path(text)), made, default_python()) for text in texts
     ]
-    return FunctionArms(found, {"n": 10}, limit_s, check=True)
+    return FunctionArms(found, {"n": 10}, limit_s, check=True, processes=[])
 
 
 def test_a_project_with_our_names_is_compared(folder: Path) -> None:
