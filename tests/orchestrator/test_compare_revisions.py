@@ -95,7 +95,7 @@ def test_a_slower_revision_is_found(repository: Path, tmp_path: Path) -> None:
     found = compare(
         repository,
         *("--revision", "main", "--revision", "HEAD", "--control", "bench.py:control"),
-        *("--time", "6s", "--format", "json", "--", "bench.py:step"),
+        *("--time", "15s", "--format", "json", "--", "bench.py:step"),
     )
     assert (found.returncode, found.stderr) == (1, "")
     said = json.loads(found.stdout)
