@@ -184,9 +184,11 @@ class ComparisonReport:
             yield f"{label:{width}}  {scale.draw(arm)}"
 
     def _arms(self) -> Iterator[tuple[Place, ComparedArm]]:
+        """Without a control, of which nothing is asked."""
         for place in self.places:
             for arm in place.result.arms.values():
-                yield place, arm
+                if arm.name != place.result.setup.control:
+                    yield place, arm
 
 
 class Scale(NamedTuple):

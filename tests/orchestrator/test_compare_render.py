@@ -29,6 +29,7 @@ def report(
     void: str = "",
     usages: Mapping[str, Usage] | None = None,
     places: int = 1,
+    control: str | None = None,
 ) -> ComparisonReport:
     result = Result(
         names=("old", *(each.name for each in arms), *(failures or {})),
@@ -36,7 +37,7 @@ def report(
         null=Ratio(1.0, 0.99, 1.01),
         seconds={"old": 0.0123, **{each.name: 0.01 for each in arms}},
         failures=failures or {},
-        setup=Setup(time_s=60.0),
+        setup=Setup(time_s=60.0, control=control),
         spent_s=60.0,
         environment=Environment(device="cpu", device_name="a CPU"),
         visits=(),
@@ -74,6 +75,7 @@ def test_the_worst_arm_decides() -> None:
     assert report(good, failures={"broken": "it raises"}).exit_code() == 3
     assert report(good, bad, void="the control moved").exit_code() == 3
     assert report(good).exit_code() == 0
+    assert report(good, unclear, control="unclear").exit_code() == 0
 
 
 def test_what_is_missing_is_said() -> None:
