@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from sweeps.analysis.rows import ComparisonState, SpeedupRow
 from sweeps.model.metrics import METRICS, MetricSpec, metric
 from sweeps.model.profile import Peaks
-from sweeps.stats.quality import interval_verdict
 
 MAX_DIGITS = 12
 """Decimals after which an interval is not printed more exactly, even if it still seems to touch no
@@ -327,6 +326,9 @@ def conclude_interval(
     """
     verdict = None
     if low is not None and high is not None and isfinite(low + high):
+        # imports NumPy, which `status` does not need
+        from sweeps.stats.quality import interval_verdict
+
         verdict = interval_verdict(low, high, effect.floor)
     return conclude(effect, value, low, high, verdict=verdict)
 
