@@ -12,8 +12,8 @@ import typer
 from orchestrator import text_table
 from orchestrator.commands.options import Database, SweepName
 from store.errors import StoreError
-from store.open.engine import connect, connect_readonly
-from store.rows.location import database_option
+from store.open.engine import Engine, connect, connect_readonly
+from store.rows.location import check_exists, database_option, location, sqlite_path
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import count
 
@@ -154,11 +154,14 @@ def reanalyse_stored(
     with what is left.
     """
     from orchestrator.loop.progress import Display
+    from store.read.queries import find_sweep
     from store.write.reanalysis import reanalyse
     from store.write.submission import label_stored_arms
     from workers.methods.arm_labels import params_label
 
-    engine = connect(db)
+    engine = _existing(db)
+    if name is not None:
+        find_sweep(engine, name)
     with Display(text_table.output()) as display:
         derived = reanalyse(engine, name, processes=processes, show=display.advance)
     typer.echo(f"{derived} comparisons analysed again")
@@ -185,8 +188,7 @@ def archive(
     """
     from store.write.archive import archive_samples
 
-    connect_readonly(db).dispose()  # a store that is not there is not created
-    engine = connect(db)
+    engine = _existing(db)
     moved = archive_samples(engine, before.replace(tzinfo=UTC).timestamp(), to)
     typer.echo(
         f"samples of {count(moved.attempts, 'attempt')} moved to {moved.folder}:"
@@ -198,3 +200,10 @@ def archive(
         if engine.dialect.name != "sqlite":
             shrink = 'psql -c "VACUUM FULL sample, sample_series"'
         typer.echo(f"new rows use their space; this gives it back, while nothing runs: {shrink}")
+
+
+def _existing(db: str | None) -> Engine:
+    """A store that is there, to be written to."""
+    if path := sqlite_path(location(db)):
+        check_exists(path)
+    return connect(db)

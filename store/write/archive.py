@@ -53,7 +53,6 @@ def archive_samples(engine: Engine, before: float, folder: Path | None = None) -
     prefix = place.relative_to(store.parent) if near else place
     moved = Archived(place)
     try:
-        place.mkdir(parents=True, exist_ok=True)
         with writing(engine) as connection:
             _remove_unfinished(connection, place, prefix)
         while True:
@@ -65,6 +64,7 @@ def archive_samples(engine: Engine, before: float, folder: Path | None = None) -
                 ).all()
                 if not rows:
                     return moved
+                place.mkdir(parents=True, exist_ok=True)
                 mark.write_text(display_name(engine.url))
                 stored = _write(path, connection, rows)
                 _forget(connection, rows, str(prefix / path.name))

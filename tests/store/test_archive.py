@@ -214,7 +214,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     refused = breakeven(
         "archive",
         "--before",
-        "2026-01-01",
+        "2027-01-01",
         "--to",
         "file/below",
         "--db",
