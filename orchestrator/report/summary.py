@@ -23,7 +23,7 @@ from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.metrics import INTERVAL, SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.text.condition_text import limit_text
-from sweeps.text.curves import merit_of, with_likely_place
+from sweeps.text.curves import axis_place, merit_of, with_likely_place
 from sweeps.text.effects import effect_word
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
@@ -233,7 +233,7 @@ def _table(title: str, arms: Sequence[ArmSummary]) -> Section:
     )
     if len(shown) < len(sizes):
         lines.append(TextLine(f"{len(shown)} of {len(sizes)} sizes are shown: --detail", "dim"))
-    realised = f"realised: share of the MACs' promise at {shown[-1]:,.0f} {unit}"
+    realised = f"realised: share of the MACs' promise at {axis_place(shown[-1], 'tokens', unit)}"
     note = f"{legend}; ±: median half-width, {INTERVAL}; {realised}"
     return Section(title=title, columns=columns, rows=arms[:MAX_ARMS], lines=lines, note=note)
 

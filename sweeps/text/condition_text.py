@@ -94,10 +94,10 @@ def condition_parts(condition: Mapping[str, Any], place: str = "") -> list[str]:
     waiting = {"active": ", spinning while they wait", "passive": ", asleep while they wait"}
     known["waiting"] = waiting.get(str(known.get("wait_policy")), "")
     known["pinned"] = ", each on a core of its own" if known.get("pinning") == "cores" else ""
-    weights = "random weights" if known.get("weights") == "random" else "weights {weights}"
-    parts = [
-        f"{known['model']} ({weights.format_map(known)})" if "weights" in known else known["model"]
-    ]
+    parts = [known["model"].rpartition("/")[2]]
+    if "weights" in known:
+        weights = "random weights" if known["weights"] == "random" else "weights {weights}"
+        parts = [f"{known['model']} ({weights.format_map(known)})"]
     if "fixed_values" in known:
         known["fixed"] = values_text(known["fixed_values"])
     for part in PARTS:

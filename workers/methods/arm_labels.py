@@ -43,7 +43,8 @@ def arm_label(arm: Arm) -> str:
 
 
 def _step(method: str, params: Mapping[str, Any], without: str = "") -> str:
-    return " ".join([method, *_params(method, params, without)])
+    # of an arm from a file the name of the file is enough
+    return " ".join([method.rpartition("/")[2], *_params(method, params, without)])
 
 
 def _params(method: str, params: Mapping[str, Any], without: str = "") -> list[str]:
