@@ -23,8 +23,8 @@ SQL = re.compile(
 
 MAX_CODE_TOKENS = {
     "sweeps": 116_500,
-    "workers": 118_500,
-    "store": 91_000,
+    "workers": 120_500,
+    "store": 91_500,
     "orchestrator": 88_000,
     "webapp": 73_500,
 }
@@ -47,9 +47,9 @@ PLUG_INS = (
     "workers/methods/vision",
 )
 """Folders with a file for each of what they hold."""
-PARTS_OF_A_FILE = {"main", "run"}
-"""Public names that several files must define: a command line has `main`, a kind of jobs has
-`run`."""
+PARTS_OF_A_FILE = {"main", "run", "build", "inputs", "check"}
+"""Public names that several files must define: a command line has `main`, a kind of jobs has `run`,
+the file of a model has `build`, `inputs` and `check`."""
 
 
 def modules(*folders: str) -> Iterator[tuple[str, ast.Module]]:

@@ -67,6 +67,8 @@ def test_every_arm_can_run(file):
         for arm in job.arms:
             if job.kind in ("generation", "quality"):
                 assert methods.stack_refusal(arm, languages()[job.condition.model]) is None
+            elif job.kind == "call":
+                assert {step.code.partition(":")[0] for step in arm.stack} <= job.files.keys()
             else:
                 assert solve(
                     arm, networks()[job.condition.model], arm.condition(job.condition).image_size
