@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, BrowserContext
     from sqlalchemy import Engine
     from xdist.scheduler import LoadFileScheduling
 
@@ -221,3 +221,9 @@ def browser() -> "Iterator[Browser]":
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def context(browser: "Browser") -> "BrowserContext":
+    """What pages have in common: the scripts of an app are fetched and compiled once for all."""
+    return browser.new_context()

@@ -11,8 +11,9 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import ConsoleMessage, Error, Page
+from playwright.sync_api import BrowserContext, ConsoleMessage, Error, Page
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
@@ -91,6 +92,19 @@ def _answering(address: str, process: "subprocess.Popen[bytes]", log: Path) -> s
         except OSError:
             time.sleep(0.1)
     raise AssertionError(log.read_text())
+
+
+def new_page(
+    context: BrowserContext,
+    width: int = 1280,
+    height: int = 720,
+    scheme: Literal["light", "dark"] = "light",
+) -> Page:
+    """A page of this size in pixels."""
+    page = context.new_page()
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(color_scheme=scheme)
+    return page
 
 
 def choose(page: Page, name: str, option: str) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, expect
+from playwright.sync_api import BrowserContext, Error, Page, expect
 
 from tests.webapp.explained_store import explained_store
 from tests.webapp.point_address import point_query
 from tests.webapp.quality_stores import accuracy_store, language_store
-from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, Watch, choose
+from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, Watch, choose, new_page
 from tests.webapp.two_sides import two_sides_store
 from webapp.display.links import point_link
 
@@ -88,15 +88,18 @@ def address(served: Served, filled: str, tmp_path_factory: pytest.TempPathFactor
     ("path", "scheme"), [("runs?sweep=batches", "light"), *((path, "dark") for path in PAGES)]
 )
 def test_pages_in_a_browser(
-    address: Served, filled: str, browser: Browser, path: str, scheme: Literal["light", "dark"]
+    address: Served,
+    filled: str,
+    context: BrowserContext,
+    path: str,
+    scheme: Literal["light", "dark"],
 ) -> None:
     """All parts come up in the theme requested, nothing is wider than a narrow or a wide window,
     no error, no request beyond this host.
     """
     store, text, charts = PAGES.get(path, ("filled", "Nodes and devices", 0))
     key, path = path, point_link(*point_query(filled).values()) if path == "point" else path
-    context = browser.new_context(color_scheme=scheme, viewport={"width": 800, "height": 900})
-    page = context.new_page()
+    page = new_page(context, 800, 900, scheme)
     watch = Watch(page, address(store))
     page.goto(f"{address(store)}/{path}")
     expect(page.get_by_text(text).first).to_be_visible(timeout=WAIT_MS)
@@ -113,25 +116,25 @@ def test_pages_in_a_browser(
     red = int(page.evaluate(GROUND).removeprefix("rgb(").split(",")[0])
     assert (red > 200) == (scheme == "light")
     watch.check()
-    context.close()
+    page.close()
 
 
-def test_a_link_to_a_page_comes_first(app: str, browser: Browser) -> None:
+def test_a_link_to_a_page_comes_first(app: str, context: BrowserContext) -> None:
     """A link that leads straight to a page below works as the very first thing that the server is
     requested.
     """
-    page = browser.new_page()
+    page = new_page(context)
     page.goto(f"{app}/runs?sweep=quickstart")
     expect(page.get_by_text("15 of 16 jobs ended")).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_role("link", name="Answer")).to_be_visible()
     page.close()
 
 
-def test_the_answer_stands_on_the_first_screen(app: str, browser: Browser) -> None:
+def test_the_answer_stands_on_the_first_screen(app: str, context: BrowserContext) -> None:
     """Headline and the curves along tokens and GMACs, side by side, begin in the upper half; the
     table of arms begins on the screen.
     """
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page = new_page(context, 1440, 900)
     page.goto(f"{app}/?sweep=quickstart")
     expect(page.locator(CHART)).to_have_count(2, timeout=WAIT_MS)
     places = [page.locator(CHART).nth(number).bounding_box() for number in (0, 1)]
@@ -147,11 +150,11 @@ def test_the_answer_stands_on_the_first_screen(app: str, browser: Browser) -> No
     page.close()
 
 
-def test_what_an_address_has_in_vain(app: str, browser: Browser) -> None:
+def test_what_an_address_has_in_vain(app: str, context: BrowserContext) -> None:
     """A sweep and a batch that do not exist are reported; the newest measured sweep, which is shown
     instead, stands in the address.
     """
-    page = browser.new_page()
+    page = new_page(context)
     page.goto(f"{app}/?sweep=qickstart&batch=77&bacth=1&axis=depth")
     for reported in (
         "The address has sweep=qickstart, which is not known here; batches is shown.",
@@ -164,11 +167,11 @@ def test_what_an_address_has_in_vain(app: str, browser: Browser) -> None:
     page.close()
 
 
-def test_a_point_leads_to_its_evidence_and_back(app: str, browser: Browser) -> None:
+def test_a_point_leads_to_its_evidence_and_back(app: str, context: BrowserContext) -> None:
     """A click on a point opens its evidence; Back returns to the same choices, also from another
     page.
     """
-    page = browser.new_page()
+    page = new_page(context)
     watch = Watch(page, app)
     address = f"{app}/?sweep=batches&batch=2&method=topk"
     page.goto(address)
@@ -193,11 +196,11 @@ def test_a_point_leads_to_its_evidence_and_back(app: str, browser: Browser) -> N
     page.close()
 
 
-def test_choices_and_files_of_the_chart(app: str, browser: Browser) -> None:
+def test_choices_and_files_of_the_chart(app: str, context: BrowserContext) -> None:
     """An arm is highlighted by a choice that stands in the address, and each file of the chart is
     made when it is requested.
     """
-    page = browser.new_page(viewport={"width": 1440, "height": 2400})
+    page = new_page(context, 1440, 2400)
     watch = Watch(page, app)
     page.goto(f"{app}/?sweep=quickstart")
     choose(page, "Highlight", "topk keep_rate=0.7")
@@ -222,8 +225,8 @@ def test_choices_and_files_of_the_chart(app: str, browser: Browser) -> None:
     page.close()
 
 
-def test_a_refusal_leads_to_what_was_measured(app: str, browser: Browser) -> None:
-    page = browser.new_page()
+def test_a_refusal_leads_to_what_was_measured(app: str, context: BrowserContext) -> None:
+    page = new_page(context)
     watch = Watch(page, app)
     page.goto(f"{app}/choose?{DEIT}&tokens=300&batch=1")
     expect(page.get_by_text("No answer")).to_be_visible(timeout=WAIT_MS)
@@ -247,11 +250,11 @@ def compare_revisions(page: Page) -> None:
     raise AssertionError(f"the choice never reached the address {page.url}")
 
 
-def test_two_sides(address: Served, browser: Browser) -> None:
+def test_two_sides(address: Served, context: BrowserContext) -> None:
     """Another choice goes into the address, and Back returns, also before the page has ended its
     run.
     """
-    page, sides = browser.new_page(), address("sides")
+    page, sides = new_page(context), address("sides")
     watch = Watch(page, sides)
     page.goto(f"{sides}/compare?by=environment")
     for ended in (True, False, False, False):
@@ -262,16 +265,16 @@ def test_two_sides(address: Served, browser: Browser) -> None:
             page.get_by_text("one and the same answer on both sides").wait_for(timeout=WAIT_MS)
         page.go_back()
         page.wait_for_url("**/compare?by=environment*")
-    page.get_by_role("link", name="history").first.click()
+    page.get_by_role("link", name="history", exact=True).first.click()
     heading = page.get_by_role("heading", name="History of one question")
     expect(heading).to_be_visible(timeout=WAIT_MS)
     watch.check()
     page.close()
 
 
-def test_a_query_is_chosen_run_and_kept(app: str, browser: Browser) -> None:
+def test_a_query_is_chosen_run_and_kept(app: str, context: BrowserContext) -> None:
     """It stands in the address."""
-    page = browser.new_page(viewport={"width": 800, "height": 900})
+    page = new_page(context, 800, 900)
     watch = Watch(page, app)
     page.goto(f"{app}/sql?sweep=quickstart")
     choose(page, "Queries to begin with", "Where it pays")

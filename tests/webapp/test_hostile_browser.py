@@ -9,12 +9,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import BrowserContext, expect
 
 from store.open.engine import connect_readonly
 from store.read.queries import panel_rows, sweep_list
 from tests.webapp.hostile import REMOTE, hostile_store
-from tests.webapp.served import FITS, WAIT_MS, Watch
+from tests.webapp.served import FITS, WAIT_MS, Watch, new_page
 
 APP = Path(__file__).parents[2] / "webapp" / "app.py"
 PATHS = re.findall(r'Screen\("\w+", "\w+", "(\w*)"', APP.read_text(encoding="utf-8"))
@@ -38,14 +38,17 @@ def point(hostile: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", PATHS, ids=[path or "answer" for path in PATHS])
 def test_names_are_text(
-    served: Callable[[str], str], browser: Browser, hostile: str, point: dict[str, Any], path: str
+    served: Callable[[str], str],
+    context: BrowserContext,
+    hostile: str,
+    point: dict[str, Any],
+    path: str,
 ) -> None:
     """No request beyond the server, no element made of a name, no script run, at 800 pixels no page
     wider than the window.
     """
     address = served(hostile)
-    context = browser.new_context(viewport={"width": 800, "height": 900})
-    page = context.new_page()
+    page = new_page(context, 800, 900)
     watch = Watch(page, address)
     query = {"arm": f"<img src=http://{REMOTE}/q.png>", "model": f"![m](http://{REMOTE}/m.png)"}
     if path == "point":
@@ -73,4 +76,4 @@ def test_names_are_text(
     assert page.locator(made).count() == 0
     assert page.evaluate("window.harmed === undefined")
     page.wait_for_function(FITS, timeout=WAIT_MS)
-    context.close()
+    page.close()
