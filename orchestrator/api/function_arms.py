@@ -3,6 +3,7 @@ first, so that a module there may have any name.
 """
 
 import base64
+import copy
 import os
 import sys
 import time
@@ -19,6 +20,7 @@ from orchestrator.api.comparison import ArmFailedError, ArmSource, Slot
 from orchestrator.api.process_client import FailedError, MeasuredProcess
 from sweeps.errors import UserError
 from sweeps.model.identity import digest
+from sweeps.number_format import duration
 from workers.measure.results import first_difference
 from workers.measure.timer import SampleTime
 
@@ -70,31 +72,40 @@ class _Loaded(NamedTuple):
 
 
 class FunctionArms:
-    """Arms in fresh processes for each visit; a context manager."""
+    """Arms in fresh processes for each visit, unless these take long to load; a context manager."""
 
     def __init__(
-        self,
-        arms: Sequence[FunctionArm],
-        values: Values,
-        timeout_s: float,
-        *,
-        check: bool,
-        processes: list[MeasuredProcess],
+        self, arms: Sequence[FunctionArm], fresh_s: float, timeout_s: float, *, check: bool
     ) -> None:
-        """`processes` are those of all places of a comparison, of which one visit has any."""
+        """`fresh_s` is what loading may take for processes to be fresh in each visit."""
         self.names = [arm.label for arm in arms]
-        self._arms, self._values, self._timeout_s, self._check = arms, values, timeout_s, check
-        self._processes = processes
+        self._arms, self._timeout_s, self._check = arms, timeout_s, check
+        self._fresh_s = fresh_s
+        self._values: Values = {}
+        self._processes: list[MeasuredProcess] = []
+        self._loaded: list[_Loaded] = []
+        self._loads_s: list[float] = []
         self._failed: dict[str, str] = {}
         self._foreign: dict[str, set[str]] = defaultdict(set)
 
+    def at(self, values: Values) -> Self:
+        """The same at a place of the axes, in the same processes."""
+        place = copy.copy(self)
+        place._values = values
+        return place
+
     def slots(self) -> list[Slot]:
-        """What times each function, and the first one once more, in fresh processes; results are
-        compared. Raises `ArmFailedError`.
+        """What times each function, and the first one once more; results are compared. Raises
+        `ArmFailedError`.
         """
-        self.close()
-        arms = [arm for arm in (*self._arms, self._arms[0]) if arm.label not in self._failed]
-        loaded = self._load(arms)
+        if not self._loaded or self._loads_s[0] <= self._fresh_s:
+            self._load()
+        processes = {id(arm.process): arm for arm in self._loaded}.values()
+        for arm in processes:
+            arm.process.send(do="build", values=self._values)
+        for arm in processes:
+            self._receive(arm.process, arm.label)
+        loaded = self._loaded[:]
         if self._check:
             expected = _restored(self._ask(loaded[0], "result"))
             for arm in loaded[1:]:
@@ -105,40 +116,43 @@ class FunctionArms:
                         f"its result is not that of {self.names[0]}: {difference}"
                         " (--no-check: compare them all the same)",
                     )
-        first, *others = [partial(self._time, arm) for arm in loaded]
-        times = {arm.label: slot for arm, slot in zip(loaded[1:-1], others, strict=False)}
-        failed = {label: partial(self._refuse, label) for label in self._failed}
-        return [first, *((times | failed)[name] for name in self.names[1:]), others[-1]]
+        slots = {label: partial(self._refuse, label) for label in self._failed}
+        slots |= {arm.label: partial(self._time, arm) for arm in loaded[:-1]}
+        return [*(slots[name] for name in self.names), partial(self._time, loaded[-1])]
 
-    def _load(self, arms: Sequence[FunctionArm]) -> list[_Loaded]:
+    def _load(self) -> None:
         """Of one folder in one process, else each in its own; all start at once."""
+        self.close()
+        began = time.monotonic()
+        arms = [arm for arm in (*self._arms, self._arms[0]) if arm.label not in self._failed]
         together = len({arm.shared for arm in arms}) == 1
-        groups = [list(arms)] if together else [[arm] for arm in arms]
+        groups = [arms] if together else [[arm] for arm in arms]
         started = []
         for group in groups:
             process = MeasuredProcess("functions", (group[0].python,), group[0].folder)
             self._processes.append(process)
             started.append(process)
-            _send_loading(process, group, self._values)
-        loaded = []
+            _send_loading(process, group)
         for process, group in zip(started, groups, strict=True):
-            self._receive(process, group[0].label)
+            first = group[0]
+            self._receive(process, first.label)
+            for _ in range(0 if first.inputs is None else 1):
+                self._receive(process, first.label)
             for index, arm in enumerate(group):
                 self._receive(process, arm.label)
-                loaded.append(_Loaded(arm.label, process, index))
-            for _ in range(1 if group[0].inputs is None else 2):
-                self._receive(process, group[0].label)
-            if group[0].root is not None:
-                foreign = self._receive(process, group[0].label)
+                self._loaded.append(_Loaded(arm.label, process, index))
+            if first.root is not None:
+                foreign = self._receive(process, first.label)
                 assert isinstance(foreign, list)
-                self._foreign[group[0].label].update(foreign)
-        return loaded
+                self._foreign[first.label].update(foreign)
+        self._loads_s.append(time.monotonic() - began)
 
     def _refuse(self, label: str, _: int) -> SampleTime:
         raise ArmFailedError(label, self._failed[label])
 
     def _failure(self, label: str, reason: str) -> ArmFailedError:
         self._failed[label] = reason
+        self._loaded.clear()
         return ArmFailedError(label, reason)
 
     def _ask(self, arm: _Loaded, what: str) -> object:
@@ -177,7 +191,13 @@ class FunctionArms:
 
     def notes(self) -> Iterator[str]:
         """What a reader must know of how they ran."""
-        yield "Functions run in fresh processes for each visit, one at a time"
+        if self._loads_s[0] <= self._fresh_s:
+            yield "Functions run in fresh processes for each visit, one at a time"
+        else:
+            yield (
+                f"Loading takes {duration(self._loads_s[0])}, so that processes stay for all"
+                " visits: by how much processes differ is not in the interval"
+            )
         for label, files in self._foreign.items():
             if files:
                 yield (
@@ -185,7 +205,8 @@ class FunctionArms:
                 )
 
     def close(self) -> None:
-        """End the processes of the visit."""
+        """End the processes."""
+        self._loaded.clear()
         for process in self._processes:
             process.close()
 
@@ -196,7 +217,7 @@ class FunctionArms:
         self.close()
 
 
-def _send_loading(process: MeasuredProcess, arms: Sequence[FunctionArm], values: Values) -> None:
+def _send_loading(process: MeasuredProcess, arms: Sequence[FunctionArm]) -> None:
     """The requests that load the functions of a process."""
     first = arms[0]
     files = [arm.function for arm in arms] + ([] if first.inputs is None else [first.inputs])
@@ -205,11 +226,10 @@ def _send_loading(process: MeasuredProcess, arms: Sequence[FunctionArm], values:
     process.send(
         do="search", folders=folders + tree, root=_text(first.root), tree=_text(first.tree)
     )
-    for arm in arms:
-        process.send(do="load", file=str(arm.function.file), name=arm.function.name)
     if first.inputs is not None:
         process.send(do="load", file=str(first.inputs.file), name=first.inputs.name, inputs=True)
-    process.send(do="build", values=values)
+    for arm in arms:
+        process.send(do="load", file=str(arm.function.file), name=arm.function.name)
     if first.root is not None:
         process.send(do="foreign", root=_text(first.root))
 

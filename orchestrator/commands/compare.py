@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Format = Literal["table", "json", "markdown"]
 AXIS = re.compile(r"([A-Za-z_]\w*)=(.+)")
+FRESH_SHARE = 1 / 12
+"""Of the time of one comparison: functions that load within it do so anew for each visit."""
 
 
 class Arms(Protocol):
@@ -132,15 +134,24 @@ def compare(
     time_s, share = parse_seconds(time), _share(margin)
     places = list(_places(axis or []))
     timeout_s = time_s if timeout is None else parse_seconds(timeout)
+    limits = {"fresh_s": FRESH_SHARE * time_s / len(places), "timeout_s": timeout_s}
     with ExitStack() as stack:
         if command:
             source = _commands(arms, control, prepare, timeout_s, check=check)
         elif revision:
-            options = {"control": control, "inputs": inputs, "setup": setup}
-            found = _revisions(arms, revision, **options, timeout_s=timeout_s, check=check)
+            found = _revisions(
+                arms,
+                revision,
+                control=control,
+                inputs=inputs,
+                setup=setup,
+                fresh_s=limits["fresh_s"],
+                timeout_s=timeout_s,
+                check=check,
+            )
             source = stack.enter_context(found)
         else:
-            source = _functions(arms, control, inputs, timeout_s, check=check)
+            source = _functions(arms, control, inputs, **limits, check=check)
         opened = [stack.enter_context(source.open(values)) for values in places]
         setups = [
             Setup(
@@ -248,8 +259,9 @@ def _functions(
     texts: Sequence[str],
     control: str | None,
     inputs: str | None,
-    timeout_s: float,
     *,
+    fresh_s: float,
+    timeout_s: float,
     check: bool,
 ) -> Source:
     """Raises `UserError` for fewer than two functions."""
@@ -265,9 +277,7 @@ def _functions(
     made = None if inputs is None else parse_function(inputs)
     python = default_python()
     arms = [FunctionArm(text, parse_function(text), made, python) for text in named]
-    return Source(
-        partial(FunctionArms, arms, timeout_s=timeout_s, check=check, processes=[]), control
-    )
+    return Source(FunctionArms(arms, fresh_s, timeout_s, check=check).at, control)
 
 
 @contextmanager
@@ -278,6 +288,7 @@ def _revisions(
     control: str | None,
     inputs: str | None,
     setup: str | None,
+    fresh_s: float,
     timeout_s: float,
     check: bool,
 ) -> Iterator[Source]:
@@ -300,7 +311,7 @@ def _revisions(
             for tree in trees
         ]
         yield Source(
-            partial(FunctionArms, arms, timeout_s=timeout_s, check=check, processes=[]),
+            FunctionArms(arms, fresh_s, timeout_s, check=check).at,
             conclude=partial(without_controls, count=len(trees)),
             notes=[f"Each revision runs {texts[0]} in a work tree", *repository.notes(trees)],
         )

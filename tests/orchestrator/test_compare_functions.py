@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator.api.comparison import ArmFailedError
@@ -79,7 +80,9 @@ def compare(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return breakeven("compare", *arguments, folder=folder)
 
 
-def arms(folder: Path, *texts: str, inputs: str = "", limit_s: float = 20.0) -> FunctionArms:
+def arms(
+    folder: Path, *texts: str, inputs: str = "", limit_s: float = 20.0, fresh_s: float = 9.0
+) -> FunctionArms:
     def path(text: str) -> str:
         return f"{folder}/{text}"
 
@@ -87,7 +90,7 @@ def arms(folder: Path, *texts: str, inputs: str = "", limit_s: float = 20.0) -> 
     found = [
         FunctionArm(text, parse_function(path(text)), made, default_python()) for text in texts
     ]
-    return FunctionArms(found, {"n": 10}, limit_s, check=True, processes=[])
+    return FunctionArms(found, fresh_s, limit_s, check=True).at({"n": 10})
 
 
 def test_a_project_with_our_names_is_compared(folder: Path) -> None:
@@ -219,3 +222,15 @@ def test_a_control_that_moves_voids_the_result(folder: Path) -> None:
     )
     assert found.returncode == 3
     assert "Nothing may be concluded: the control arms.py:twice moved" in found.stdout
+
+
+@pytest.mark.parametrize("fresh_s", [0.0, 9.0])
+def test_processes_that_load_slowly_stay(folder: Path, fresh_s: float) -> None:
+    """Their arguments are made anew; otherwise each visit has processes of its own."""
+    with arms(folder, "arms.py:f", "arms.py:same", fresh_s=fresh_s) as found:
+        found.slots()
+        before = psutil.Process().children()
+        assert all(slot(1).wall > 0 for slot in found.slots())
+        assert (psutil.Process().children() == before) == (fresh_s == 0.0)
+        stay = [note for note in found.notes() if "processes stay for all visits" in note]
+        assert len(stay) == (fresh_s == 0.0)
