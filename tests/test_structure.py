@@ -25,7 +25,7 @@ MAX_CODE_TOKENS = {
     "sweeps": 116_500,
     "workers": 120_500,
     "store": 91_500,
-    "orchestrator": 88_000,
+    "orchestrator": 90_000,
     "webapp": 73_500,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a

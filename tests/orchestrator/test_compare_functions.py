@@ -28,6 +28,8 @@ def quick(n=100): return 2 * sum(range(n))
 def other(n=100): return n
 def boom(n=100): raise ValueError("no\\nway")
 def leaves(n=100): os._exit(7)
+def killed(n=100): os.kill(os.getpid(), 9)
+def crashes(n=100): os.kill(os.getpid(), 11)
 def exits(n=100): sys.exit("bye")
 def hangs(n=100): time.sleep(60)
 def floods(n=100):
@@ -115,7 +117,9 @@ def test_a_project_with_our_names_is_compared(folder: Path) -> None:
         ("arms.py:other", "its result is not that of arms.py:f"),
         ("arms.py:boom", "it raises ValueError: no (arms.py:12)"),
         ("arms.py:leaves", "its process ended with exit code 7"),
-        ("arms.py:exits", "it raises SystemExit: bye (arms.py:14)"),
+        ("arms.py:killed", "its process ended with signal SIGKILL"),
+        ("arms.py:crashes", "its process ended with signal SIGSEGV"),
+        ("arms.py:exits", "it raises SystemExit: bye (arms.py:16)"),
         ("arms.py:hangs", "did not end within 1 s (--timeout)"),
         ("arms.py:number", "arms.py has no function 'number'"),
         ("arms.py:missing", "arms.py has no function 'missing'"),
