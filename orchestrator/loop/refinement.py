@@ -5,7 +5,7 @@ a grid or in a search.
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, prod
 from typing import NamedTuple
 
 from orchestrator.plan.time_budget import comparison_ids, shortened
@@ -271,7 +271,8 @@ class CurveGroup:
     def curves(self) -> dict[str, Curve]:
         """The curves by the first metric of their kind."""
         axis = "parameter"
-        if self._axis in (None, *_SIZES):
+        of_files = self.questions[0].comparison.condition.x_axis or ()
+        if self._axis in (None, *_SIZES, *of_files):
             axis = "tokens"
         elif self._axis in WHOLE:
             axis = self._axis
@@ -351,8 +352,9 @@ def place_of(comparison: Comparison, axis: str | None) -> tuple[str, str, float]
     """
     condition, arm = comparison.condition, comparison.arm.request()
     left_out: set[str] = set()
-    if axis is None or axis in _SIZES:
+    if axis is None or axis in (*_SIZES, *(condition.x_axis or ())):
         x, left_out = float(condition.prompt_tokens or tokens_of(condition)), set(_SIZES)
+        condition = condition.without_size()
     elif axis in Condition.model_fields:
         x, left_out = value_of(comparison, axis), {axis}
     else:
@@ -373,7 +375,11 @@ def value_of(comparison: Comparison, axis: str) -> float:
     if axis in Condition.model_fields:
         value = getattr(comparison.condition, axis)
         return square_side(value) if axis == "image_size" else float(value)
-    return next(float(step.params[axis]) for step in comparison.arm.stack if axis in step.params)
+    params = [
+        dict(comparison.condition.values or ()),
+        *(step.params for step in comparison.arm.stack),
+    ]
+    return next(float(each[axis]) for each in params if axis in each)
 
 
 def place_text(comparison: Comparison, axis: str) -> str:
@@ -386,7 +392,14 @@ def place_text(comparison: Comparison, axis: str) -> str:
 
 
 def tokens_of(condition: Condition) -> float:
-    """Tokens of an image, or its pixels where the patch of the model is not known."""
+    """Tokens of an image, or its pixels where the patch of the model is not known; of a model in a
+    file the value of its x axis, or the product of those that its tokens are counted by.
+    """
+    if condition.x_axis is not None:
+        values = dict(condition.values or ())
+        return float(
+            values.get(condition.x_axis[0]) or prod(values[n] for n in condition.x_axis[1:])
+        )
     network, size = networks().get(condition.model), condition.image_size
     if network is None or size is None:
         return square_side(size or 0) ** 2

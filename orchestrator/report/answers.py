@@ -350,7 +350,8 @@ def decisions_of(report: Report) -> Iterator[str]:
     if short and {row.runtime for row in rows} == {"eager"}:
         gpu = {row.device for row in rows} == {"cuda"}
         prompted = any(row.prompt_tokens is not None for row in rows)
-        on_cpu = "compile" if prompted else "compile, openvino"
+        own = any(row.x_axis is not None for row in rows)
+        on_cpu = "compile" if prompted or own else "compile, openvino"
         other = "cudagraph, compile" if gpu else on_cpu
         yield (
             f"{count(len(short), 'arm')} gained clearly less than their MACs suggest; try"

@@ -255,7 +255,7 @@ def expand_file(
     own = OwnModels(
         OwnFiles(Path(document.file).parent),
         tuple(filter(None, (code_name(choice.value) for choice in models))),
-        tuple(sweep.axes),
+        (*sweep.axes, *([] if sweep.search is None else [sweep.search.axis])),
         sweep.x_axis,
         sweep.zip,
     )

@@ -314,7 +314,8 @@ def with_search(document: Document, sweep: Sweep, names: KnownNames, entries: li
     if search is None:
         return sweep
     parameters = [_numeric(entry) for entry in entries]
-    _check_search(document, sweep, search, entries, parameters)
+    axes = (*SEARCH_AXES, *names.models.free_names)
+    _check_search(document, sweep, search, axes, entries)
     low, high = search.bracket
     if search.axis == "image_size":
         step = _patch(document, sweep, names)
@@ -326,14 +327,14 @@ def with_search(document: Document, sweep: Sweep, names: KnownNames, entries: li
             if width <= high
         ]
     else:
-        whole = search.axis in SEARCH_AXES or any(each[search.axis][1] for each in parameters)
-        values = _spread(search, whole=whole)
+        whole = search.axis in axes or any(each[search.axis][1] for each in parameters)
+        values = _spread(search, whole=whole, least=1.0 if search.axis in axes else -inf)
     if len(values) < 2:
         raise document.at("search", "bracket").error(
             f"holds {count(len(values), 'feasible value')} of {search.axis} from {low:g} to"
             f" {high:g}; a search needs two at least"
         )
-    if search.axis in SEARCH_AXES:
+    if search.axis in axes:
         return sweep.model_copy(update={"axes": {**sweep.axes, search.axis: values}})
     place = document.at("search", "bracket")
     for entry, numeric in zip(entries, parameters, strict=True):
@@ -386,12 +387,12 @@ def _check_search(
     document: Document,
     sweep: Sweep,
     search: BreakEvenSearch,
+    axes: Sequence[str],
     entries: Sequence[Entry],
-    parameters: Sequence[Mapping[str, Any]],
 ) -> None:
-    shared = set.intersection(*map(set, parameters)) if parameters else set[str]()
-    if search.axis not in {*SEARCH_AXES, *shared}:
-        hint = did_you_mean(search.axis, (*SEARCH_AXES, *shared))
+    shared = set.intersection(*(set(_numeric(entry)) for entry in entries)) if entries else set()
+    if search.axis not in {*axes, *shared}:
+        hint = did_you_mean(search.axis, (*axes, *shared))
         raise document.at("search", "axis").error(
             f"{search.axis!r} is no axis of a search, nor a numeric parameter of every method{hint}"
         )
@@ -400,7 +401,7 @@ def _check_search(
         for key, section in (("axes", sweep.axes), ("defaults", sweep.defaults))
         if search.axis in section
     ]
-    if search.axis not in SEARCH_AXES:
+    if search.axis not in axes:
         twice += [
             entry.place / search.axis
             for entry in entries
@@ -415,13 +416,11 @@ def _check_search(
         raise document.at("include").error(problem, at_key=True)
 
 
-def _spread(search: BreakEvenSearch, *, whole: bool) -> list[Any]:
+def _spread(search: BreakEvenSearch, *, whole: bool, least: float) -> list[Any]:
     """Values in the bracket, `_FINENESS` of them within the factor of its stop; evenly spaced where
     they reach 0.
     """
-    low, high = search.bracket
-    if search.axis in SEARCH_AXES:
-        low = max(low, 1.0)
+    low, high = max(search.bracket[0], least), search.bracket[1]
     if low <= 0:
         places = [low + (high - low) * step / _LINEAR for step in range(_LINEAR + 1)]
     else:

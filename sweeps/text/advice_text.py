@@ -234,7 +234,7 @@ def quality_sentence(advice: Advice) -> str:
             + "; ".join(map(_cost_text, advice.winner.arm.costs))
             + ". Of other data nothing is known."
         )
-    if advice.condition.weights == "random":
+    if advice.condition.weights == "random" and advice.condition.x_axis is None:
         return (
             "Quality: not known; the weights are random, so that the time is real and quality has"
             " no meaning."
@@ -309,7 +309,7 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
     """The advice as plain data."""
     ranking, chosen = advice.ranking, advice.pareto
     return {
-        "condition": advice.condition.model_dump(
+        "condition": advice.condition.without_size().model_dump(
             mode="json", exclude={"image_size", "prompt_tokens"}
         ),
         "environment": advice.environment,

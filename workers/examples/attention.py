@@ -2,7 +2,7 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 check = None
 """Queries that see fewer keys give other results: how much other is a question of quality."""
@@ -27,8 +27,8 @@ class AttentionLayer(nn.Module):
 
 
 class ChunkedAttention(AttentionLayer):
-    """The same on chunks of the sequence, whose length is a multiple of theirs: a query sees the
-    keys of its own chunk and of the one before it, in the first chunk of the last.
+    """The same on chunks of the sequence, filled up with zeros: a query sees the keys of its own
+    chunk and of the one before it, in the first chunk of the last.
     """
 
     chunk = 128
@@ -41,11 +41,12 @@ class ChunkedAttention(AttentionLayer):
             torch.cat((each.roll(1, 1), each), 3) for each in map(self.chunks, (k_BHNd, v_BHNd))
         ]
         y_BCHcd = scaled_dot_product_attention(own_BCHcd, near[0], near[1])
-        return y_BCHcd.transpose(1, 2).flatten(2, 3)
+        return y_BCHcd.transpose(1, 2).flatten(2, 3)[:, :, : q_BHNd.shape[2]]
 
     def chunks(self, x_BHNd: Tensor) -> Tensor:
         """[B, H, N, d] as [B, C, H, c, d]."""
-        return torch.stack(torch.split(x_BHNd, self.chunk, 2), 1)
+        whole = pad(x_BHNd, (0, 0, 0, -x_BHNd.shape[2] % self.chunk))
+        return torch.stack(torch.split(whole, self.chunk, 2), 1)
 
 
 def build(width: int = 256, heads: int = 4) -> AttentionLayer:

@@ -13,6 +13,7 @@ from sweeps.analysis.advice import MeasuredArm, Obstacle, QualityCost, Ranking, 
 from sweeps.language.confirmation import comparison_at
 from sweeps.model.condition import Condition, ImageSize, image_shape, square_side
 from sweeps.model.flags import quarantine_reasons, split_flags, wrong
+from sweeps.model.identity import canonical
 from sweeps.model.job import Comparison
 from sweeps.stats.curve import MeasuredPoint, Point, interpolate
 from sweeps.stats.pooling import SpeedUp
@@ -118,9 +119,14 @@ class ConditionArms:
         known = self.condition.model_dump() | {
             "device_name": row.device_name,
             "threads": row.threads,
+            "kind": row.kind,
         }
         size = {"image_size": None, "prompt_tokens": None}
-        parts = [] if tokens is None else [f"{tokens} tokens"]
+        axis, fixed = self.condition.x_axis, self.condition.fixed_values
+        if fixed is not None:
+            known["fixed_values"] = canonical(dict(fixed))
+        at = f"{tokens} tokens" if axis is None else f"{axis[0]} {tokens}"
+        parts = [] if tokens is None else [at]
         parts += condition_parts(known | size | {"data": None, "corruption": None})
         if (new := self.condition.new_tokens) is not None:
             parts += [f"{new} new tokens of {self.condition.data} ({self.condition.decoding})"]

@@ -91,7 +91,7 @@ def _rule(
     by_size = {each.tokens: each for each in sizes}
     answers = spans(rankings)
     keys = sorted({span.key for span in answers} - {UNMODIFIED})
-    fixed = condition.condition.model_dump(
+    fixed = condition.condition.without_size().model_dump(
         mode="json", exclude={"image_size", "prompt_tokens", "batch_size"}, exclude_none=True
     )
     last = condition.rows[-1]
