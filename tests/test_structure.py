@@ -5,6 +5,7 @@ import re
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -55,7 +56,12 @@ the file of a model has `build`, `inputs` and `check`."""
 def modules(*folders: str) -> Iterator[tuple[str, ast.Module]]:
     """The path from the root and the syntax tree of each Python file of `folders`."""
     for path in sorted(chain.from_iterable((ROOT / folder).rglob("*.py") for folder in folders)):
-        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+        yield str(path.relative_to(ROOT)), parsed(path)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")

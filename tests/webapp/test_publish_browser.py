@@ -53,8 +53,7 @@ def healthy(page: Page, watch: Watch) -> None:
     assert (watch.foreign, watch.errors) == ([], [])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("place", ["disk", "server"])
+@pytest.mark.parametrize(("place", "scheme"), [("disk", "light"), ("server", "dark")])
 def test_every_kind_of_page(
     browser: Browser, folder: Path, server: str, place: str, scheme: str
 ) -> None:
