@@ -52,7 +52,7 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("forge", ["github", "gitlab"])
+@pytest.mark.parametrize("forge", ["github", pytest.param("gitlab", marks=pytest.mark.slow)])
 def test_a_slower_branch_fails(origin: Path, tmp_path: Path, forge: str) -> None:
     """With a comment for the pull request; nothing else is left in the clone."""
     git(tmp_path, "clone", "--quiet", "--branch", "slow", str(origin), "clone")
@@ -65,7 +65,7 @@ def test_a_slower_branch_fails(origin: Path, tmp_path: Path, forge: str) -> None
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "GITHUB_BASE_REF": "main",
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
-            "TIME": "8s",
+            "TIME": "15s",
         },
         capture_output=True,
         text=True,

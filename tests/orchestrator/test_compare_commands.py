@@ -209,14 +209,14 @@ def test_prepare_runs_before_each_execution_and_is_not_timed(tmp_path: Path) -> 
 
 def test_a_slower_command_is_found(tmp_path: Path) -> None:
     """Exit code 1, a table, Markdown for a pull request; in the other order exit code 0."""
-    found = compare(tmp_path, "sleep 0.01", "sleep 0.04", "--time", "3s", "--comment", "c.md")
+    found = compare(tmp_path, "sleep 0.01", "sleep 0.04", "--time", "2s", "--comment", "c.md")
     assert (found.returncode, found.stderr) == (1, "")
     assert "sleep 0.04: slower than sleep 0.01, 0." in found.stdout
     comment = (tmp_path / "c.md").read_text()
     assert comment.startswith("**sleep 0.04: slower than sleep 0.01, 0.")
     assert "The check `slower` fails." in comment
     assert "| sleep 0.01 | 1" in comment
-    quick = compare(tmp_path, "sleep 0.04", "sleep 0.01", "--time", "3s", "--format", "json")
+    quick = compare(tmp_path, "sleep 0.04", "sleep 0.01", "--time", "2s", "--format", "json")
     assert quick.returncode == 0
     (place,) = json.loads(quick.stdout)["places"]
     assert place["arms"][0]["verdict"] == "faster"

@@ -222,7 +222,7 @@ def test_a_file_needs_a_function_s_name() -> None:
 def test_a_control_that_moves_voids_the_result(folder: Path) -> None:
     """Exit code 3 although the arm is much faster."""
     found = compare(
-        folder, "arms.py:f", "arms.py:quick", "--control", "arms.py:twice", "--time", "3s"
+        folder, "arms.py:f", "arms.py:quick", "--control", "arms.py:twice", "--time", "8s"
     )
     assert found.returncode == 3
     assert "Nothing may be concluded: the control arms.py:twice moved" in found.stdout

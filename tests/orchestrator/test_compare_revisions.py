@@ -143,7 +143,7 @@ def test_set_up_runs_in_each_tree(repository: Path) -> None:
     """What it makes is there when functions are loaded; a failure is one line."""
     commit(repository, "made", bench_py="import made\ndef step(): return made.x\n")
     git(repository, "branch", "copy", "HEAD~0")
-    arguments = ("--revision=HEAD", "--revision=copy", "--time=2s")
+    arguments = ("--revision=HEAD", "--revision=copy", "--time=1s")
     made = compare(repository, *arguments, "--setup", "echo x = 1 > made.py", "--", "bench.py:step")
     assert (made.returncode != 2, made.stderr) == (True, "")
     failed = compare(
@@ -183,7 +183,7 @@ def test_imports_of_the_working_copy_are_said(
     (repository / "lib" / "inside.py").write_text("x = 2\n")
     monkeypatch.setenv("PYTHONPATH", str(repository / "lib"))
     found = compare(
-        repository, "--revision=HEAD", "--revision=HEAD~0", "--time=2s", "--", "bench.py:step"
+        repository, "--revision=HEAD", "--revision=HEAD~0", "--time=1s", "--", "bench.py:step"
     )
     assert found.returncode != 2
     assert "part/work.py from the working copy" in found.stdout
