@@ -292,7 +292,7 @@ def _notes(report: Report, todo: Iterable[str] | None) -> Iterator[str]:
     if len(cautions) > MAX_NOTES:
         yield f"and {count(len(cautions) - MAX_NOTES, 'caution')} more: --detail"
     limits = memory_limits(rows_of(report.failures, FailureRow), report.points)
-    for limit in limits[:MAX_NOTES]:
+    for limit in list(limits.values())[:MAX_NOTES]:
         yield limit_text(limit, params_label(limit.row.method, limit.row.params))
     if len(report.failures):
         reasons = ", ".join(

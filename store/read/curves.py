@@ -104,14 +104,13 @@ def with_limits(points: "pd.DataFrame", failures: "pd.DataFrame") -> "pd.DataFra
     if not full:
         return points
     rows = rows_of(points, SpeedupRow)
-    found = {curve_key(each.row): each for each in memory_limits(full, rows)}
-    limits: list[Any] = [found.get(curve_key(row)) for row in rows]
-    columns: dict[str, Any] = {
-        "limit": [each and f"does not fit {limit_place(each)}" for each in limits],
-        "limit_tokens": [each and each.tokens for each in limits],
-        "limit_gmacs": [each and each.gmacs for each in limits],
-    }
-    return points.assign(**columns)
+    found = memory_limits(full, rows)
+    limits: Any = [found.get(curve_key(row)) for row in rows]
+    return points.assign(
+        limit=[each and f"does not fit {limit_place(each)}" for each in limits],
+        limit_tokens=[each and each.tokens for each in limits],
+        limit_gmacs=[each and each.gmacs for each in limits],
+    )
 
 
 def curve_costs(

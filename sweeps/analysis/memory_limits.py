@@ -22,8 +22,10 @@ class MemoryLimit(NamedTuple):
 
 def memory_limits(
     failures: Sequence[FailureRow], points: Sequence[SpeedupRow]
-) -> list[MemoryLimit]:
-    """One for each arm and condition; `points` are what was measured of the same sweep."""
+) -> dict[tuple[object, ...], MemoryLimit]:
+    """One for each arm and condition, by `curve_key`; `points` are what was measured of the same
+    sweep.
+    """
     smallest: dict[tuple[object, ...], FailureRow] = {}
     for row in failures:
         if row.reason == "out_of_memory":
@@ -36,10 +38,10 @@ def memory_limits(
         curve = curve_key(point)
         largest[curve] = max(largest.get(curve, 0.0), _size(point))
         by_size[point.model, _size(point)] = point
-    return [
-        MemoryLimit(row, largest.get(curve, 0.0) < _size(row), *_place(row, by_size))
+    return {
+        curve: MemoryLimit(row, largest.get(curve, 0.0) < _size(row), *_place(row, by_size))
         for curve, row in smallest.items()
-    ]
+    }
 
 
 def _place(

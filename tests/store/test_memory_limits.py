@@ -16,7 +16,7 @@ def found(engine: Engine) -> list[tuple[str, float | None, bool]]:
     points = rows_of(sweep_rows(engine, "sweep", "speedup"), SpeedupRow)
     return [
         (each.row.params, each.row.image_size, each.from_here_on)
-        for each in memory_limits(failures, points)
+        for each in memory_limits(failures, points).values()
     ]
 
 

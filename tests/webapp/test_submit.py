@@ -38,6 +38,8 @@ def store(filled: str, tmp_path: Path) -> str:
         ("include: [{data: 'text:notes', model: gpt2}]", "include[0].data"),
         ("methods: [{adaptivocab: {file: ngrams}}]", "methods[0].adaptivocab.file"),
         ("methods: [{stack: [{method: adaptivocab, data: [docs, '/x']}]}]", "stack[0].data[1]"),
+        ("axes: {model: [gpt2, './unet.py:build']}", "axes.model[1]"),
+        ("defaults: {model: 'unet.py:build'}", "defaults.model"),
         ("methods: [{callable: 'mine:model'}]", "methods[0].callable"),
         ("jobs: {quality: {tasks: [arc_easy, own.yaml]}}", "jobs.quality.tasks[1]"),
     ],
@@ -102,10 +104,11 @@ def test_from_a_file_to_the_queue(tmp_path: Path, browser: Browser) -> None:
     options = ("--allow-submit", "--token", TOKEN)
     with served_app(url, tmp_path, *options) as address:
         page = browser.new_page()
-        watch = Watch(page, address)
         page.goto(f"{address}/submit")
         expect(page.get_by_text("This app needs its token")).to_be_visible(timeout=WAIT_MS)
-        watch.errors.clear()  # of the browser, on an answer of 403
+        page.close()
+        page = browser.new_page()
+        watch = Watch(page, address)
         page.goto(f"{address}/submit?token={TOKEN}")
         wrong = tmp_path / "wrong.yaml"
         wrong.write_text(SWEEP.replace("keep_rate: 0.5", "keep_rate: 1.5"))

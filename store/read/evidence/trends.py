@@ -68,16 +68,15 @@ def sweep_trends(engine: Engine, name: str, metric: str | None = None) -> list[T
 
 
 def measured_days(engine: Engine, name: str) -> int:
-    """Days (UTC) between the oldest and the newest attempt at the questions of a sweep."""
+    """Days between the oldest and the newest attempt at the questions of a sweep, rounded."""
     ended = ATTEMPT.c.ended_at
     span = (
-        select(func.min(ended), func.max(ended))
+        select(func.max(ended) - func.min(ended))
         .select_from(PAIR.join(ATTEMPT).join(COMPARISON))
         .where(COMPARISON.c.question_id.in_(_questions(engine, name)))
     )
     with reading(engine) as connection:
-        first, last = connection.execute(span).one()
-    return 0 if first is None else int(last // DAY_S - first // DAY_S)
+        return round((connection.execute(span).scalar() or 0) / DAY_S)
 
 
 def _questions(engine: Engine, name: str) -> Select[Any]:
