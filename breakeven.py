@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.api.callables import DifferentResultsError
-from orchestrator.api.comparison import ArmFailedError, Result, measure
+from orchestrator.api.comparison import ArmFailedError, measure
 from orchestrator.api.functions import Curve
 from orchestrator.api.functions import compare_functions as compare
 from orchestrator.api.functions import measure_curve as curve
+from orchestrator.api.result import Result
 
 if TYPE_CHECKING:
     from orchestrator.api.stored import StoredResults

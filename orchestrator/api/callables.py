@@ -15,15 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from orchestrator.api.comparison import (
-    ArmFailedError,
-    ArmSource,
-    Comparison,
-    Result,
-    Setup,
-    Slot,
-    failure_text,
-)
+from orchestrator.api.comparison import ArmFailedError, Comparison, Slot, failure_text
+from orchestrator.api.result import ArmSource, Result, Setup
 from sweeps.language.file_schema import stated_seconds
 from sweeps.model.condition import Device
 from workers.errors import TimedOut, alarm

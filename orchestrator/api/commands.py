@@ -11,9 +11,10 @@ from functools import partial
 from statistics import median
 from typing import NamedTuple, Self, cast
 
-from orchestrator.api.comparison import ArmFailedError, ArmSource, Slot
+from orchestrator.api.comparison import ArmFailedError, Slot
 from orchestrator.api.measured_process import HEAD_BYTES, Execution, Observation, failure
 from orchestrator.api.process_client import FailedError, MeasuredProcess, timeout_text
+from orchestrator.api.result import ArmSource
 from sweeps.errors import UserError
 from sweeps.number_format import count
 from workers.measure.timer import SampleTime

@@ -8,59 +8,38 @@ interval alone: of equal arms at most 1 % are called faster or slower.
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
-from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
-from orchestrator.api.display import html_table
-from sweeps.analysis.compared import (
-    DEFAULT_MARGIN,
-    ComparedArm,
-    Judgement,
-    Ratio,
-    compare_pooled,
-    null_ratio,
-)
-from sweeps.model.condition import Device
+from orchestrator.api.result import MIN_ROUNDS, Result, Setup, VisitRecord
+from sweeps.analysis.compared import compare_pooled, null_ratio
 from sweeps.model.flags import flags_of_attempts, quarantine_reasons
 from sweeps.model.job import Pair, Protocol
-from sweeps.model.outcome import Environment, Samples
 from sweeps.stats.pooling import ALPHA, SPENT_NOW, mean_contrast, mean_disagrees
 from sweeps.stats.visits import Pooling, Visit, pool_visits
-from sweeps.text.compared import (
-    COLUMNS,
-    compared_rows,
-    compared_sentence,
-    flag_sentences,
-    null_sentence,
-)
 from workers.errors import TimedOut
 from workers.measure.disturbances import own_disturbances
 from workers.measure.environment import environment_of
 from workers.measure.interleaved import (
-    VISIT_WARMUP,
     WARMUP_S,
     ArmError,
-    calibrate,
     frozen_heap,
     no_garbage_collection,
     time_rounds,
     warm_up,
 )
 from workers.measure.monitors import ContentionWait, watch
-from workers.measure.timer import SampleTime
+from workers.measure.timer import SampleTime, inner_loop
 
 VISIT_S = 1.5
 """Seconds of rounds in a visit, where that gives between `MIN_VISITS` and `MAX_VISITS`."""
 MIN_VISITS, MAX_VISITS = 4, 24
-MIN_ROUNDS, PLANNED_ROUNDS = 2, 4
-"""Of a visit: what it has even if the time is up, and what visits are planned to have."""
+PLANNED_ROUNDS = 4
+"""Of a visit at least, where there can be fewer visits."""
 PREPARATION_SHARE = 1 / 3
 """Of the time that preparing visits takes at most, where there can be fewer of them."""
 LOOKS = 3
@@ -72,6 +51,9 @@ CONTENTION_SHARE, CONTENTION_S = 0.1, 5.0
 WARMUP_SHARE = 0.1
 CHEAP_SHARE = 0.02
 """Of the time: where all slots run once in less, the inner loop rests on more runs."""
+SIMILAR = 4.0
+"""Arms whose times differ by a smaller factor run equally often in a sample, so that cold caches
+after another arm weigh alike; others as often as each needs."""
 ROUNDS_MARGIN = 1.25
 """Rounds of a visit at most, as a share of those that its time is expected to allow."""
 
@@ -89,157 +71,6 @@ class ArmFailedError(Exception):
 
     def __reduce__(self) -> tuple[type["ArmFailedError"], tuple[str, str]]:
         return type(self), (self.arm, self.reason)
-
-
-class ArmSource(NamedTuple):
-    """Where an arm is from."""
-
-    name: str
-    """Such as `bench.py:step`, or a command."""
-    digest: str = ""
-    """Of its text, where that is known: another text is another arm."""
-
-
-class VisitRecord(NamedTuple):
-    """What one visit measured."""
-
-    samples: Samples
-    """Its `arms` are indices into the names."""
-    flags: tuple[str, ...]
-    readings: Mapping[str, float]
-    started_at: float
-    """Seconds since the epoch."""
-    ended_at: float
-
-    def times(self, index: int) -> NDArray[np.float64]:
-        """Seconds of an arm, shape [rounds, columns]."""
-        columns = [column for column, arm in enumerate(self.samples.arms) if arm == index]
-        return np.array(self.samples.seconds)[:, columns]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Setup:
-    """How arms are compared; times in seconds."""
-
-    time_s: float
-    visits: int | None = None
-    """`None`: as many as the time allows for, up to `MAX_VISITS`."""
-    margin: float = DEFAULT_MARGIN
-    control: str | None = None
-    """An arm that must not differ from the baseline: if it does, the result is void."""
-    seed: str = field(default_factory=lambda: uuid4().hex)
-    warmup: int = VISIT_WARMUP
-    """Samples of each slot before the rounds of a visit."""
-    device: Device = "cpu"
-    threads: int = 1
-    """CPU threads that the arms use, by which the time of others is known."""
-    own_s: Callable[[], float] = time.process_time
-    """Reads the CPU time that the arms used."""
-    clock: Callable[[], float] = time.monotonic
-    """By which the time is spent."""
-    sources: Mapping[str, ArmSource] = field(default_factory=dict)
-    """By name where arms are from, as it is stored; those not given are from their name."""
-    values: Mapping[str, float] = field(default_factory=dict)
-    """Of the axes, by name, such as the `n` of the inputs."""
-
-    def source(self, name: str) -> ArmSource:
-        return self.sources.get(name, ArmSource(name))
-
-
-@dataclass(frozen=True)
-class Result:
-    """What was measured of some arms against the first one."""
-
-    names: tuple[str, ...]
-    """All arms; the first is the baseline."""
-    arms: Mapping[str, ComparedArm]
-    """By name, without the baseline and without arms that failed."""
-    null: Ratio
-    """The two slots of the baseline against each other: 1 but for noise."""
-    seconds: Mapping[str, float]
-    """Median seconds of one run of each measured arm."""
-    failures: Mapping[str, str]
-    """By name why an arm could not be measured."""
-    setup: Setup
-    spent_s: float
-    environment: Environment
-    visits: tuple[VisitRecord, ...]
-    planned: int
-    """Visits that the time allowed for; fewer were made where all was decided earlier."""
-    void: str = ""
-    """Why nothing may be concluded, such as that the control moved; else empty."""
-    notes: tuple[str, ...] = ()
-    """What was noticed besides, a line each."""
-
-    @property
-    def only(self) -> ComparedArm:
-        """The arm, where there is one besides the baseline. Raises `ValueError` for several."""
-        if len(self.arms) != 1:
-            raise ValueError(f"choose one of the arms {', '.join(self.arms)}: result.arms[name]")
-        return next(iter(self.arms.values()))
-
-    @property
-    def verdict(self) -> Judgement:
-        return self.only.verdict
-
-    @property
-    def ratio(self) -> float:
-        return self.only.ratio
-
-    @property
-    def low(self) -> float:
-        return self.only.low
-
-    @property
-    def high(self) -> float:
-        return self.only.high
-
-    @property
-    def pairs(self) -> int:
-        return self.only.pairs
-
-    @property
-    def flags(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(flag for arm in self.arms.values() for flag in arm.flags))
-
-    def save(self, url: str | Path = "breakeven.db", sweep: str | None = None) -> str:
-        """Record it in a store, as a sweep whose name is returned. Raises `StoreError`."""
-        from orchestrator.api.stored import save_results
-
-        return save_results([self], url, sweep)
-
-    @property
-    def margin(self) -> float:
-        return self.setup.margin
-
-    def __str__(self) -> str:
-        """A line for each arm, and what casts doubt on them."""
-        return "\n".join(
-            [
-                *(compared_sentence(arm, self.names[0], self.margin) for arm in self.arms.values()),
-                *self.doubts(),
-            ]
-        )
-
-    def doubts(self) -> list[str]:
-        """What casts doubt on the figures, and why arms failed, a line each."""
-        return [
-            *([f"void: {self.void}"] if self.void else []),
-            *(f"{name}: {reason}" for name, reason in self.failures.items()),
-            *flag_sentences(self.flags),
-            *self.notes,
-        ]
-
-    def _repr_html_(self) -> str:
-        rows = compared_rows(self.arms.values(), self.seconds, self.names[0])
-        return html_table(COLUMNS, rows, [null_sentence(self.null, self.names[0]), *self.doubts()])
-
-    @property
-    def needed_s(self) -> float | None:
-        """Seconds after which all arms should be decided; `None` where they are, or that cannot be
-        told.
-        """
-        return max((arm.needed_s for arm in self.arms.values() if arm.needed_s), default=None)
 
 
 def measure(
@@ -266,6 +97,24 @@ def measure(
     return comparison.result()
 
 
+class _Loop(NamedTuple):
+    """A slot that runs so often in a sample."""
+
+    name: str
+    slot: Slot
+    inner: int = 1
+
+
+def _run_loop(loop: _Loop, times: int) -> SampleTime:
+    """Raises `ArmFailedError`."""
+    try:
+        return loop.slot(loop.inner * times)
+    except ArmFailedError:
+        raise
+    except (Exception, TimedOut) as error:  # whatever an arm raises
+        raise ArmFailedError(loop.name, failure_text(error)) from error
+
+
 class Comparison:
     """A comparison that is made visit by visit."""
 
@@ -290,7 +139,8 @@ class Comparison:
         )
         self._records: list[VisitRecord] = []
         self._failures: dict[str, str] = {}
-        self._inner = 1
+        self._inner: dict[str, int] = {}
+        """Runs in a sample, by name."""
         self._prepare_s = self._round_s = 0.0
         self._planned = 0
         """Visits; 0 before the first one has begun."""
@@ -312,13 +162,13 @@ class Comparison:
             made_s = clock() - made
             try:
                 with no_garbage_collection():
-                    self._warm_up(slots, made_s)
+                    loops = self._warm_up(slots, made_s)
                     self.spent_s = before_s + clock() - began
-                    record = self._timed(slots)
-            except ArmError as error:
-                self._leave_out(
-                    self.names[self._indices()[error.column]], failure_text(error.__cause__)
-                )
+                    record = self._timed(loops)
+            except (ArmError, ArmFailedError) as error:
+                failed = error.__cause__ if isinstance(error, ArmError) else error
+                assert isinstance(failed, ArmFailedError)
+                self._leave_out(failed.arm, failed.reason)
         self._records.append(record)
         self.spent_s = before_s + clock() - began
         self._decide()
@@ -328,8 +178,16 @@ class Comparison:
         done, planned = len(self._records), self._planned
         self._last = done >= planned or (self.spent_s > self.setup.time_s and done >= MIN_ROUNDS)
         early = {-(-planned * look // (LOOKS + 1)) for look in range(1, LOOKS + 1)}
-        self.ended = self._last or (
-            done in early and all(arm.verdict != "undecided" for arm in self.result().arms.values())
+        self.ended = self._last or (done in early and self._is_decided())
+
+    def _is_decided(self) -> bool:
+        """Whether all arms are, and the slots of the baseline agree: too few visits do not yet show
+        that they differ.
+        """
+        result = self.result()
+        apart = abs(math.log(result.null.value))
+        return apart < math.log1p(result.margin) and all(
+            arm.verdict != "undecided" for arm in result.arms.values()
         )
 
     def _indices(self) -> list[int]:
@@ -358,30 +216,39 @@ class Comparison:
         if known or name == self.names[0] or len(self._failures) == len(self.names) - 1:
             raise ArmFailedError(name, reason)
 
-    def _warm_up(self, slots: Slots, made_s: float) -> None:
-        """Warm up; before the first visit thoroughly, which also gives the inner loop and the
+    def _warm_up(self, slots: Slots, made_s: float) -> list[_Loop]:
+        """Warm up; before the first visit thoroughly, which also gives the inner loops and the
         number of visits.
         """
         setup, clock = self.setup, self.setup.clock
+        names = [self.names[index] for index in self._indices()]
         warming = partial(
             warm_up,
-            slots,
             seed=f"{setup.seed}:{len(self._records)}",
-            stopwatch=_run_slot,
+            stopwatch=_run_loop,
             deadline=math.inf,
             clock=clock,
         )
+        loops = self._loops(names, slots)
         if self._planned:
             if setup.warmup:
-                warming(self._inner, samples=setup.warmup, blocks=1)
-            return
+                warming(loops, 1, samples=setup.warmup, blocks=1)
+            return loops
         start = clock()
-        self._inner = calibrate(slots, _run_slot, 1)
+        calls = [_run_loop(loop, 1).wall for loop in loops]
         if clock() - start < CHEAP_SHARE * setup.time_s:
-            self._inner = calibrate(slots, _run_slot)
+            for _ in range(2):
+                again = [_run_loop(loop, 1).wall for loop in loops]
+                calls = list(map(min, calls, again))
+        self._choose_inner(names, calls)
+        loops = self._loops(names, slots)
         limit_s = min(WARMUP_S, WARMUP_SHARE * setup.time_s) if setup.warmup else 0.0
-        warm = warming(self._inner, limit_s=limit_s)
-        self._round_s = sum(warm.seconds) / warm.forwards * self._inner
+        warm = warming(loops, 1, limit_s=limit_s)
+        # one call alone also has the time of the call of the stopwatch
+        calls = [seconds / warm.forwards for seconds in warm.seconds]
+        self._choose_inner(names, calls)
+        loops = self._loops(names, slots)
+        self._round_s = sum(loop.inner * call for loop, call in zip(loops, calls, strict=True))
         self._prepare_s = made_s + setup.warmup * self._round_s
         left_s = setup.time_s - (clock() - start) - made_s
         most = min(
@@ -390,8 +257,25 @@ class Comparison:
             setup.time_s * PREPARATION_SHARE / self._prepare_s,
         )
         self._planned = setup.visits or max(MIN_VISITS, min(MAX_VISITS, int(most)))
+        return loops
 
-    def _timed(self, slots: Slots) -> VisitRecord:
+    def _loops(self, names: Sequence[str], slots: Slots) -> list[_Loop]:
+        return [
+            _Loop(name, slot, self._inner.get(name, 1))
+            for name, slot in zip(names, slots, strict=True)
+        ]
+
+    def _choose_inner(self, names: Sequence[str], calls: Sequence[float]) -> None:
+        """By the seconds of one call of each; none becomes shorter."""
+        shortest = dict.fromkeys(names, math.inf)
+        for name, seconds in zip(names, calls, strict=True):
+            shortest[name] = min(shortest[name], seconds)
+        needed = {name: inner_loop(seconds) for name, seconds in shortest.items()}
+        if max(calls) < SIMILAR * min(calls):
+            needed = dict.fromkeys(names, max(needed.values()))
+        self._inner = {name: max(self._inner.get(name, 1), needed[name]) for name in needed}
+
+    def _timed(self, loops: Sequence[_Loop]) -> VisitRecord:
         """Time the slots in rounds for this visit's part of what is left of the time."""
         setup, turn, indices = self.setup, len(self._records), self._indices()
         left = self._planned - turn
@@ -402,8 +286,8 @@ class Comparison:
             watch(setup.device, setup.threads, own_s=setup.own_s) as seen,
         ):
             samples = time_rounds(
-                slots,
-                self._inner,
+                loops,
+                1,
                 arms=indices,
                 pairs=[Pair(0, index) for index in indices if index],
                 protocol=Protocol(
@@ -413,12 +297,13 @@ class Comparison:
                     passes=max(2, self._planned),
                 ),
                 seed=f"{setup.seed}:{turn}:{len(self._failures)}",
-                stopwatch=_run_slot,
+                stopwatch=_run_loop,
                 deadline=math.inf,
                 between=seen.look,
                 clock=setup.clock,
             )
         flags = tuple(sorted({*seen.flags, *disturbed}))
+        samples = samples.model_copy(update={"inner": tuple(loop.inner for loop in loops)})
         return VisitRecord(samples, flags, seen.readings, started, time.time())
 
     def result(self, notes: Sequence[str] = ()) -> Result:
@@ -468,10 +353,6 @@ class Comparison:
             void=void,
             notes=tuple(notes),
         )
-
-
-def _run_slot(slot: Slot, inner: int) -> SampleTime:
-    return slot(inner)
 
 
 def failure_text(error: BaseException | None) -> str:

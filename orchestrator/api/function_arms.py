@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from orchestrator.api.commands import Usage
-from orchestrator.api.comparison import ArmFailedError, ArmSource, Slot
+from orchestrator.api.comparison import ArmFailedError, Slot
 from orchestrator.api.process_client import FailedError, MeasuredProcess
+from orchestrator.api.result import ArmSource
 from sweeps.errors import UserError
 from sweeps.model.identity import digest
 from sweeps.number_format import duration

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.api.callables import BY_DTYPE, ArmFunctions, Check, measure_points, request_of
-from orchestrator.api.comparison import Result
 from orchestrator.api.display import html_table, progress_bar
 from orchestrator.api.isolated import measure_apart
+from orchestrator.api.result import Result, save_results
 from sweeps.analysis.compared import DEFAULT_MARGIN, ComparedArm, Judgement
 from sweeps.stats import curve as curves
 from sweeps.stats.curve import BreakEven, Point, break_even
@@ -91,8 +91,6 @@ class Curve:
 
     def save(self, url: str | Path = "breakeven.db", sweep: str | None = None) -> str:
         """Record it in a store, as a sweep whose name is returned. Raises `StoreError`."""
-        from orchestrator.api.stored import save_results
-
         return save_results(list(self.results.values()), url, sweep)
 
     def __str__(self) -> str:

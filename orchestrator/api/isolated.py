@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import psutil
 
 from orchestrator.api.callables import Request, measure_points
-from orchestrator.api.comparison import ArmFailedError, Result
+from orchestrator.api.comparison import ArmFailedError
+from orchestrator.api.result import Result
 from workers.measure.descendants import end
 
 GRACE_S = 10.0

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Literal, NamedTuple
 
 from orchestrator.api.commands import Usage
-from orchestrator.api.comparison import Result
 from orchestrator.api.functions import Curve
+from orchestrator.api.result import Result
 from orchestrator.text_table import cell, markdown_row, table_lines
 from sweeps.analysis.compared import ComparedArm
 from sweeps.number_format import count, duration

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from orchestrator.api.comparison import Result
 from orchestrator.api.function_arms import FunctionArm, FunctionOf, default_python
+from orchestrator.api.result import Result
 from sweeps.errors import UserError, did_you_mean
 from sweeps.model.flags import quarantine_reasons
 from sweeps.stats.visits import Visit, pool_visits

@@ -20,8 +20,9 @@ from sweeps.errors import UserError
 
 if TYPE_CHECKING:
     from orchestrator.api.commands import Usage
-    from orchestrator.api.comparison import ArmSource, Result, Setup, Slot
+    from orchestrator.api.comparison import Slot
     from orchestrator.api.function_arms import Values
+    from orchestrator.api.result import ArmSource, Result, Setup
 
 Format = Literal["table", "json", "markdown"]
 AXIS = re.compile(r"([A-Za-z_]\w*)=(.+)")
@@ -123,8 +124,8 @@ def compare(
     """Compare functions, commands or revisions. Exit codes: 0 no arm is slower, 1 one is, 3 not
     decided.
     """
-    from orchestrator.api.comparison import Setup
     from orchestrator.api.render import ComparisonReport, Place
+    from orchestrator.api.result import Setup
 
     if (command and (revision or inputs)) or (setup and not revision) or (prepare and not command):
         raise UserError(
@@ -224,7 +225,7 @@ def _measured(arms: Sequence[Arms], setups: "Sequence[Setup]") -> "list[Result]"
 
 def _stored(results: "Sequence[Result]", db: str | None) -> str:
     """A line on where results are from now on. Raises `StoreError`."""
-    from orchestrator.api.stored import save_results
+    from orchestrator.api.result import save_results
 
     name = save_results(results, *(() if db is None else (db,)))
     return f"Stored as a sweep: breakeven report {shlex.quote(name)}"

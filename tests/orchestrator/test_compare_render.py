@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 
 from orchestrator.api.commands import Usage
-from orchestrator.api.comparison import Result, Setup
 from orchestrator.api.render import WIDTH, ComparisonReport, FailOn, Place, Scale
+from orchestrator.api.result import Result, Setup
 from sweeps.analysis.compared import ComparedArm, Ratio, judge
 from sweeps.model.outcome import Environment
 

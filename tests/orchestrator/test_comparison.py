@@ -3,20 +3,18 @@ controls.
 """
 
 import math
-import random
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from orchestrator.api.comparison import ArmFailedError, Result, Slot, measure
+from orchestrator.api.comparison import ArmFailedError, Slot, measure
+from orchestrator.api.result import Result
 from sweeps.analysis.compared import judge
-from workers.measure.timer import SampleTime, stopwatch
+from workers.measure.timer import SampleTime
 
 CALL_S = 3e-3
 ROUND_SD, VISIT_SD, TAIL_SHARE = 0.03, 0.004, 0.03
@@ -201,28 +199,3 @@ def test_two_different_names_are_needed(names: list[str]) -> None:
     """As the results are by name."""
     with pytest.raises(ValueError, match="two or more different names"):
         simulated(names, [1.0] * len(names), 0)
-
-
-def test_threads_that_run_meanwhile_are_flagged() -> None:
-    """A thread of Python that computes takes the interpreter from the arms."""
-    done = threading.Event()
-
-    def busy() -> None:
-        while not done.is_set():
-            random.random()
-
-    thread = threading.Thread(target=busy, name="busy")
-    thread.start()
-    try:
-        found = real_sums()
-    finally:
-        done.set()
-        thread.join()
-    assert "other_threads" in found.flags
-    assert "other_threads" not in real_sums().flags
-
-
-def real_sums() -> Result:
-    """Slots that take real time, in which a busy thread shows."""
-    slot = partial(stopwatch("cpu"), lambda: sum(range(2000)))
-    return measure(["old", "new"], lambda: [slot] * 3, time_s=2.0, visits=2)

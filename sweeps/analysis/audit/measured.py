@@ -29,10 +29,11 @@ def measured_table(
     and its parameters (JSON).
 
     The throughput of a job beside other programs is left out: its pass may have had less of the
-    cores than that of the latency. A row may also have `peak_gflops`, the peak that was measured
-    where the arm ran, and of its speed-up `paired` and `no_effect`.
+    cores than that of the latency. So are functions, of which no counts are known. A row may also
+    have `peak_gflops`, the peak that was measured where the arm ran, and of its speed-up `paired`
+    and `no_effect`.
     """
-    known = list(map(_known, rows))
+    known = [row for row in map(_known, rows) if row["tokens_final"] is not None]
     prefixes = {
         _place(row): row["tokens_final"] - row["tokens"]
         for row in known

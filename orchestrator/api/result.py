@@ -1,0 +1,261 @@
+"""Result of a comparison: what was measured, its verdicts in words and as a table, and the outcomes
+that a store records.
+"""
+
+import platform
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.api.display import html_table
+from sweeps.analysis.compared import DEFAULT_MARGIN, ComparedArm, Judgement, Ratio
+from sweeps.model.condition import Condition, Device
+from sweeps.model.identity import digest
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
+from sweeps.model.metrics import METRICS, SYSTEM_METRICS
+from sweeps.model.outcome import ArmOutcome, Environment, MetricValue, Outcome, Samples
+from sweeps.stats.timing import median
+from sweeps.text.compared import (
+    COLUMNS,
+    compared_rows,
+    compared_sentence,
+    flag_sentences,
+    null_sentence,
+)
+from workers.measure.environment import commit
+from workers.measure.interleaved import VISIT_WARMUP
+
+MIN_ROUNDS = 2
+"""Of a visit, even if the time is up."""
+
+
+class ArmSource(NamedTuple):
+    """Where an arm is from."""
+
+    name: str
+    """Such as `bench.py:step`, or a command."""
+    digest: str = ""
+    """Of its text in hexadecimal digits, where that is known."""
+
+    @property
+    def version(self) -> int:
+        """Another text is another version of the arm, whose answers are not those of this one."""
+        return int(self.digest[:7] or "1", 16)
+
+
+class VisitRecord(NamedTuple):
+    """What one visit measured."""
+
+    samples: Samples
+    """Its `arms` are indices into the names."""
+    flags: tuple[str, ...]
+    readings: Mapping[str, float]
+    started_at: float
+    """Seconds since the epoch."""
+    ended_at: float
+
+    def times(self, index: int) -> NDArray[np.float64]:
+        """Seconds of an arm, shape [rounds, columns]."""
+        columns = [column for column, arm in enumerate(self.samples.arms) if arm == index]
+        return np.array(self.samples.seconds)[:, columns]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """How arms are compared; times in seconds."""
+
+    time_s: float
+    visits: int | None = None
+    """`None`: as many as the time allows for, up to `MAX_VISITS`."""
+    margin: float = DEFAULT_MARGIN
+    control: str | None = None
+    """An arm that must not differ from the baseline: if it does, the result is void."""
+    seed: str = field(default_factory=lambda: uuid4().hex)
+    warmup: int = VISIT_WARMUP
+    """Samples of each slot before the rounds of a visit."""
+    device: Device = "cpu"
+    threads: int = 1
+    """CPU threads that the arms use, by which the time of others is known."""
+    own_s: Callable[[], float] = time.process_time
+    """Reads the CPU time that the arms used."""
+    clock: Callable[[], float] = time.monotonic
+    """By which the time is spent."""
+    sources: Mapping[str, ArmSource] = field(default_factory=dict)
+    """By name where arms are from, as it is stored; those not given are from their name."""
+    values: Mapping[str, float] = field(default_factory=dict)
+    """Of the axes, by name, such as the `n` of the inputs."""
+
+    def source(self, name: str) -> ArmSource:
+        return self.sources.get(name, ArmSource(name))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured of some arms against the first one."""
+
+    names: tuple[str, ...]
+    """All arms; the first is the baseline."""
+    arms: Mapping[str, ComparedArm]
+    """By name, without the baseline and without arms that failed."""
+    null: Ratio
+    """The two slots of the baseline against each other: 1 but for noise."""
+    seconds: Mapping[str, float]
+    """Median seconds of one run of each measured arm."""
+    failures: Mapping[str, str]
+    """By name why an arm could not be measured."""
+    setup: Setup
+    spent_s: float
+    environment: Environment
+    visits: tuple[VisitRecord, ...]
+    planned: int
+    """Visits that the time allowed for; fewer were made where all was decided earlier."""
+    void: str = ""
+    """Why nothing may be concluded, such as that the control moved; else empty."""
+    notes: tuple[str, ...] = ()
+    """What was noticed besides, a line each."""
+
+    @property
+    def only(self) -> ComparedArm:
+        """The arm, where there is one besides the baseline. Raises `ValueError` for several."""
+        if len(self.arms) != 1:
+            raise ValueError(f"choose one of the arms {', '.join(self.arms)}: result.arms[name]")
+        return next(iter(self.arms.values()))
+
+    @property
+    def verdict(self) -> Judgement:
+        return self.only.verdict
+
+    @property
+    def ratio(self) -> float:
+        return self.only.ratio
+
+    @property
+    def low(self) -> float:
+        return self.only.low
+
+    @property
+    def high(self) -> float:
+        return self.only.high
+
+    @property
+    def pairs(self) -> int:
+        return self.only.pairs
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(flag for arm in self.arms.values() for flag in arm.flags))
+
+    def save(self, url: str | Path = "breakeven.db", sweep: str | None = None) -> str:
+        """Record it in a store, as a sweep whose name is returned. Raises `StoreError`."""
+        return save_results([self], url, sweep)
+
+    @property
+    def margin(self) -> float:
+        return self.setup.margin
+
+    def __str__(self) -> str:
+        """A line for each arm, and what casts doubt on them."""
+        return "\n".join(
+            [
+                *(compared_sentence(arm, self.names[0], self.margin) for arm in self.arms.values()),
+                *self.doubts(),
+            ]
+        )
+
+    def doubts(self) -> list[str]:
+        """What casts doubt on the figures, and why arms failed, a line each."""
+        return [
+            *([f"void: {self.void}"] if self.void else []),
+            *(f"{name}: {reason}" for name, reason in self.failures.items()),
+            *flag_sentences(self.flags),
+            *self.notes,
+        ]
+
+    def _repr_html_(self) -> str:
+        rows = compared_rows(self.arms.values(), self.seconds, self.names[0])
+        return html_table(COLUMNS, rows, [null_sentence(self.null, self.names[0]), *self.doubts()])
+
+    @property
+    def needed_s(self) -> float | None:
+        """Seconds after which all arms should be decided; `None` where they are, or that cannot be
+        told.
+        """
+        return max((arm.needed_s for arm in self.arms.values() if arm.needed_s), default=None)
+
+
+def save_results(
+    results: Sequence[Result], url: str | Path = "breakeven.db", sweep: str | None = None
+) -> str:
+    """Record results of the same arms in a store, as `Result.save` does. Raises `StoreError`."""
+    from orchestrator.api.stored import save_outcomes
+
+    outcomes = [outcome for each in results for outcome in _outcomes(each)]
+    return save_outcomes(outcomes, results[0].names, url, sweep)
+
+
+def _outcomes(result: Result) -> Iterator[Outcome]:
+    """What a worker would have reported of each visit."""
+    setup = result.setup
+    sources = [setup.source(name) for name in result.names]
+    condition = Condition(
+        model=sources[0].name,
+        device=setup.device,
+        threads=setup.threads,
+        values=dict(setup.values) or None,
+        x_axis=tuple(setup.values) or None,
+    )
+    arms = [
+        Arm(stack=(Step(method=name, version=source.version),))
+        for name, source in zip(result.names[1:], sources[1:], strict=True)
+    ]
+    job = Job(
+        kind="call",
+        condition=condition,
+        arms=(DENSE, *arms),
+        pairs=tuple(Pair(0, index) for index in range(1, len(result.names))),
+        protocol=Protocol(
+            pairs_min=MIN_ROUNDS,
+            budget_s=setup.time_s,
+            passes=max(2, result.planned),
+        ),
+        content_hashes={"model": sources[0].digest},
+    )
+    process = digest([setup.seed, result.visits[0].started_at])
+    for turn, visit in enumerate(result.visits):
+        yield Outcome(
+            job=job.model_copy(update={"round": turn}),
+            environment=result.environment,
+            host=platform.node(),
+            started_at=visit.started_at,
+            ended_at=visit.ended_at,
+            arms=tuple(_arm_outcomes(result, visit)),
+            samples=visit.samples,
+            system_metrics={
+                key: value for key, value in visit.readings.items() if key in SYSTEM_METRICS
+            },
+            flags=visit.flags,
+            process=process,
+            commit=commit(),
+        )
+
+
+def _arm_outcomes(result: Result, visit: VisitRecord) -> Iterator[ArmOutcome]:
+    size = next(iter(result.setup.values.values()), None)
+    for arm in dict.fromkeys(visit.samples.arms):
+        time = median(visit.times(arm).ravel())
+        latency = METRICS["latency"]
+        yield ArmOutcome(
+            arm=arm,
+            batch=1,
+            tokens=int(size) if size is not None and size % 1 == 0 else None,
+            threads=result.setup.threads,
+            metrics=(
+                MetricValue(name=latency.name, value=1e3 * time.value, unit=latency.unit, n=time.n),
+            ),
+        )

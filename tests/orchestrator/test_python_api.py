@@ -1,0 +1,273 @@
+"""breakeven.compare and breakeven.curve: results and inputs are checked, the process stays as it was,
+processes of arms end with a line, and results come back from a store.
+"""
+
+import gc
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import breakeven
+from orchestrator.api.callables import Calls
+from sweeps.stats.curve import Point
+
+KEPT: list[bytes] = []
+
+
+def numbers(n: int = 2000) -> Any:
+    return np.random.default_rng(0).standard_normal(n)
+
+
+def total(values: Any) -> float:
+    return float(values.sum())
+
+
+def total_again(values: Any) -> float:
+    return float(np.add.reduce(values))
+
+
+def total_slowly(values: Any) -> float:
+    return float(sum(values.tolist()))
+
+
+def doubled(values: Any) -> Any:
+    values *= 2
+    return float(values.sum() / 2)
+
+
+def short(values: Any) -> Any:
+    return values[:3]
+
+
+def broken(values: Any) -> Any:
+    raise RuntimeError("out of luck")
+
+
+def exits(values: Any) -> Any:
+    os._exit(3)
+
+
+def hangs(values: Any) -> Any:
+    while True:
+        time.sleep(0.01)
+
+
+def chatty(values: Any) -> float:
+    print("x" * 2**20)
+    return total(values)
+
+
+def leaks(values: Any) -> float:
+    KEPT.append(b"x" * 2**25)
+    return total(values)
+
+
+def begins_thread(values: Any) -> float:
+    threading.Thread(target=time.sleep, args=(0.5,), name="begun", daemon=True).start()
+    return total(values)
+
+
+def changes_torch(values: Any) -> float:
+    torch.set_grad_enabled(False)
+    os.environ["BREAKEVEN_TEST"] = "changed"
+    return total(values)
+
+
+def compared(**functions: Callable[..., Any]) -> breakeven.Result:
+    return breakeven.compare({"old": total, **functions}, numbers, time=1)
+
+
+def test_a_slower_function_is_found() -> None:
+    """Here by far, so that it holds on a busy machine too; as text, as HTML and by attributes."""
+    found = compared(new=total_slowly)
+    assert found.verdict == "slower"
+    assert 0 < found.low < found.ratio < found.high < 0.9
+    assert found.pairs >= 2
+    assert str(found).startswith("new: slower than old, 0.")
+    assert "<td>slower</td>" in found._repr_html_()
+    assert found.seconds["new"] > found.seconds["old"]
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (short, "new: differs from old: the result has shape () against (3,)"),
+        (doubled, "new: changes its inputs: argument 1[0] is "),
+        (lambda values: (each for each in values), "whose work has not run yet"),
+    ],
+)
+def test_other_results_are_an_error(function: Callable[..., Any], said: str) -> None:
+    """A fast wrong arm has no speed-up; one that changes its inputs would do other work next."""
+    with pytest.raises(breakeven.DifferentResultsError) as error:
+        compared(new=function)
+    assert said in str(error.value)
+
+
+def test_results_are_checked_as_requested() -> None:
+    """By tolerances, by a function that returns or raises, or not at all."""
+    arms = {"old": lambda: 1.0, "new": lambda: 1.05}
+    with pytest.raises(breakeven.DifferentResultsError, match=r"1\.0 against 1\.05"):
+        breakeven.compare(arms, time=0.2)
+    with pytest.raises(breakeven.DifferentResultsError, match=r"check\(old, new\) is False"):
+        breakeven.compare(arms, time=0.2, check=lambda old, new: old == new)
+    for check in ({"rtol": 0.1}, lambda old, new: new > old, None):
+        breakeven.compare(arms, time=0.2, check=check)
+
+
+def test_arms_fail_with_a_line_and_the_others_are_measured() -> None:
+    """In this process those that raise, leak and begin threads."""
+    found = compared(broken=broken, new=total_again)
+    assert found.failures == {"broken": "raised RuntimeError: out of luck"}
+    assert "broken: raised RuntimeError: out of luck" in str(found)
+    assert found.only.pairs > 0
+    with pytest.raises(breakeven.ArmFailedError, match="new: raised RuntimeError"):
+        compared(new=broken)
+    try:
+        (leak,) = compared(new=leaks).notes
+    finally:
+        KEPT.clear()
+    assert leak.startswith("new: the process grew by ")
+    assert compared(new=begins_thread).notes[0] == "new leaves threads running: begun"
+
+
+def test_an_arm_that_hangs_is_interrupted() -> None:
+    """After the time-out, in the main thread."""
+    with pytest.raises(breakeven.ArmFailedError, match=r"new: still running after 0\.5 s"):
+        breakeven.compare({"old": total, "new": hangs}, numbers, time=0.2, timeout=0.5)
+
+
+def test_the_process_stays_as_it_was() -> None:
+    """Garbage collection, torch's settings and the environment; what was changed is said."""
+    assert gc.isenabled()
+    frozen, threads = gc.get_freeze_count(), torch.get_num_threads()
+    found = compared(new=changes_torch)
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == frozen
+    assert torch.is_grad_enabled()
+    assert torch.get_num_threads() == threads
+    assert "BREAKEVEN_TEST" not in os.environ
+    assert any("gradients changed from True to False" in note for note in found.notes)
+
+
+def test_short_functions_run_in_loops() -> None:
+    """A sample is a millisecond or longer, whatever one call takes."""
+    found = breakeven.compare({"old": lambda: None, "new": lambda: None}, time=0.5)
+    samples = found.visits[0].samples
+    assert samples.inner[0] > 1000
+    assert np.median(samples.seconds) * samples.inner[0] > 5e-4
+
+
+def test_inputs_are_made_for_each_visit_and_copied_for_each_arm() -> None:
+    """A tuple is positional arguments, a dictionary named ones, all else one argument."""
+    made = []
+
+    def inputs(n: int) -> Any:
+        made.append(n)
+        return {"values": [n]}
+
+    def kept(values: list[int]) -> int:
+        ids.add(id(values))
+        return len(values)
+
+    ids: set[int] = set()
+    calls = Calls({"old": kept, "new": kept}, inputs, {"n": 7}, {})
+    for _ in range(2):
+        for slot in calls.make():
+            slot(1)
+    assert made == [7, 7]
+    assert len(ids) >= 3
+    both = {"old": lambda a, b: a + b, "new": lambda a, b: b + a}
+    assert breakeven.compare(both, lambda: (1, 2), time=0.2).pairs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"over": {"n": [1]}}, "one axis with two or more different numbers"),
+        ({"over": {"n": [1, 1]}}, "one axis with two or more different numbers"),
+        ({"over": {"n": [1, 2], "m": [1, 2]}}, "one axis with two or more different numbers"),
+        ({"over": {"n": [1, 2]}, "time": 0}, "the time must be above 0 s"),
+        ({"over": {"n": [1, 2]}, "time": "soon"}, "is no duration"),
+    ],
+)
+def test_wrong_requests_are_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        breakeven.curve({"old": total, "new": total}, numbers, **arguments)
+
+
+def test_a_curve_crosses_and_is_kept_in_a_store(tmp_path: Path) -> None:
+    """Slower at few, faster at many: the break-even lies between; the same figures come back, by
+    every public view, and again after saving twice.
+    """
+
+    def linear(values: Any) -> float:
+        return float(sum(values.tolist()))
+
+    def fixed(values: Any) -> float:
+        sum(range(1000))
+        return total(values)
+
+    found = breakeven.curve({"linear": linear, "fixed": fixed}, numbers, {"n": [4, 40_000]}, time=4)
+    first, last = found.points()
+    assert [type(point) for point in found.points()] == [Point, Point]
+    assert (first.verdict, last.verdict) == ("slower", "faster")
+    (crossing,) = found.break_even.crossings
+    assert (crossing.low, crossing.high, crossing.direction) == (4, 40_000, "gains")
+    assert "fixed: pays from n 40,000 on (slower at 4)" in str(found)
+    assert "<td>40000</td>" in found._repr_html_()
+
+    store = str(tmp_path / "breakeven.db")
+    assert found.save(store) == found.save(store) == "fixed vs linear"
+    frame = breakeven.open(store).speedup()
+    assert list(frame["tokens"]) == [4, 40_000]
+    assert list(frame["speedup"]) == pytest.approx([first.speedup, last.speedup])
+    assert [json.loads(values) for values in frame["axis_values"]] == [{"n": 4}, {"n": 40_000}]
+    assert set(frame["arm_label"]) == {"fixed"}
+    assert set(breakeven.open(store).break_even()["x_high"]) == {40_000}
+    with pytest.raises(AttributeError, match="did you mean 'speedup'"):
+        breakeven.open(store).speedups()
+
+
+def test_the_interval_of_the_last_look_is_that_of_the_store(tmp_path: Path) -> None:
+    """Both spend the same part of the error there."""
+    found = breakeven.compare({"old": total, "new": total_again}, numbers, time=1, visits=2)
+    found.save(str(tmp_path / "store.db"), "named")
+    (row,) = breakeven.open(str(tmp_path / "store.db")).speedup().to_dict("records")
+    assert row["speedup"] == pytest.approx(found.ratio)
+    if found.low > 0:
+        assert row["speedup_low"] == pytest.approx(found.low)
+    assert row["pairs"] == found.pairs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (exits, "ended the process with exit status 3"),
+        (hangs, "still running after 4 s"),
+        (broken, "raised RuntimeError: out of luck"),
+    ],
+)
+def test_apart_an_arm_takes_nothing_down(function: Callable[..., Any], said: str) -> None:
+    """It is left out, and the others are measured in the same or another process."""
+    arms = {"old": total, "bad": function, "new": total_again}
+    found = breakeven.compare(arms, numbers, time=1, timeout=4, isolate=True)
+    assert found.failures == {"bad": said}
+    assert found.only.pairs > 0
+
+
+@pytest.mark.slow
+def test_apart_output_is_read_and_said() -> None:
+    """However much: it reaches neither this process nor the disk."""
+    arms = {"old": total, "new": chatty}
+    found = breakeven.compare(arms, numbers, time=1, isolate=True)
+    assert found.verdict == "slower"
+    assert "the arms printed" in found.notes[-1]
