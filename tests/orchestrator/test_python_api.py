@@ -87,7 +87,7 @@ def compared(**functions: Callable[..., Any]) -> breakeven.Result:
 
 def test_a_slower_function_is_found() -> None:
     """Here by far, so that it holds on a busy machine too; as text, as HTML and by attributes."""
-    found = compared(new=total_slowly)
+    found = breakeven.compare({"old": total, "new": total_slowly}, numbers, time=3)
     assert found.verdict == "slower"
     assert 0 < found.low < found.ratio < found.high < 0.9
     assert found.pairs >= 2
