@@ -36,6 +36,7 @@ from store.write.submission import newest_attempt
 from sweeps.analysis.advice import RankedArm
 from sweeps.analysis.labels import SPEEDUP, Conclusion, Finding, conclude
 from sweeps.errors import UserError
+from sweeps.geometry.own_files import code_name
 from sweeps.language.confirmation import comparison_at, sweep_of
 from sweeps.model.condition import Runtime
 from sweeps.model.metrics import INTERVAL, timed_metrics
@@ -282,6 +283,11 @@ def _confirmation(answered: Sequence[Advice], db: str | None) -> Confirmation | 
             f"--confirm: this advice rests on host {last.host}, environment {last.environment[:8]},"
             " and this machine is another one or has changed; confirm it there, or measure the"
             " sweep here first"
+        )
+    if code_name(comparison.condition.model) is not None:
+        raise UserError(
+            f"--confirm: {comparison.condition.model} lies beside its sweep; run that with"
+            " --remeasure"
         )
     name = f"confirm-{comparison.question_id}"
     unknown = [

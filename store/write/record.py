@@ -208,7 +208,9 @@ class AttemptWriter:
         self.environment = environment_row(outcome.environment)
         self.environment_id = str(self.environment["environment_id"])
         # NaN and infinity stay what they are here; a model's own JSON would make them null
-        data = outcome.model_dump(exclude={"samples", "predictions", "text_scores", "profiles"})
+        raw = dict.fromkeys(("samples", "predictions", "text_scores", "profiles"), True)
+        # code of the user stays with the user
+        data = outcome.model_dump(exclude={**raw, "job": {"files"}})
         self.payload = to_json(data, inf_nan_mode="constants").decode()
         try:
             self.data = payload_of(self.job.kind).read(outcome)

@@ -3,7 +3,7 @@ another size, and nothing else.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isqrt, sqrt
 from typing import Any
 
@@ -11,10 +11,11 @@ import yaml
 from pydantic import ValidationError
 
 from sweeps.errors import UserError
+from sweeps.language.arm_parser import CALLABLE
 from sweeps.language.axis import FILL, LIST, PER_BLOCK, form_of
 from sweeps.model.condition import Condition, Rectangle, square_side
 from sweeps.model.job import Arm, Comparison
-from sweeps.model.kinds import THREAD_FIELDS
+from sweeps.model.kinds import KINDS, OWN_FIELDS, THREAD_FIELDS
 from sweeps.model.method import AnyMethod
 
 ALWAYS = ("device", "weights")
@@ -43,10 +44,16 @@ def sweep_of(
         "schema": 1,
         "name": name,
         "question": question,
-        "defaults": _condition(first.condition),
+        "defaults": _condition(first.condition, KINDS[first.kind].independent_of),
+        **_own_axes(first.condition),
         "methods": [_arm(each.arm, methods) for each in comparisons],
         "baselines": [_arm(first.baseline, methods)],
-        "jobs": {first.kind: {"budget": f"{BUDGET_MINUTES * len(comparisons)}m", "passes": VISITS}},
+        "jobs": {
+            KINDS[first.kind].section: {
+                "budget": f"{BUDGET_MINUTES * len(comparisons)}m",
+                "passes": VISITS,
+            }
+        },
     }
     return yaml.safe_dump(
         content, sort_keys=False, default_flow_style=None, width=1000, allow_unicode=True
@@ -60,8 +67,14 @@ def comparison_at(comparison: Comparison, measured: int, tokens: int) -> Compari
     condition = comparison.condition
     if measured == tokens:
         return comparison
-    if condition.image_size is None:
-        changed: dict[str, int] = {"prompt_tokens": tokens}
+    changed: dict[str, Any]
+    if condition.x_axis is not None:
+        name, *tied = condition.x_axis
+        if tied:
+            raise UserError(f"{', '.join(tied)} make the size; only measured ones can be repeated")
+        changed = {"values": tuple(sorted((dict(condition.values or ()) | {name: tokens}).items()))}
+    elif condition.image_size is None:
+        changed = {"prompt_tokens": tokens}
     else:
         if isqrt(tokens) ** 2 != tokens:
             raise UserError(
@@ -73,11 +86,22 @@ def comparison_at(comparison: Comparison, measured: int, tokens: int) -> Compari
     return comparison.model_copy(update={"condition": condition.model_copy(update=changed)})
 
 
-def _condition(condition: Condition) -> dict[str, Any]:
+def _own_axes(condition: Condition) -> dict[str, Any]:
+    """Axes with free names, those that make the size tied together."""
+    name, *along = condition.x_axis or ("",)
+    tied = [each for each in (name, *along) if each in dict(condition.values or ())]
+    return {
+        **({"axes": {key: [value] for key, value in condition.values}} if condition.values else {}),
+        **({"x_axis": name} if name in tied else {}),
+        **({"zip": [tied]} if len(tied) > 1 else {}),
+    }
+
+
+def _condition(condition: Condition, independent_of: Collection[str]) -> dict[str, Any]:
     written = {
         key: plain_size(value)
         for key, value in condition
-        if key not in THREAD_FIELDS
+        if key not in (*THREAD_FIELDS, *OWN_FIELDS, *independent_of)
         and (key in ALWAYS or value != getattr(_DEFAULTS, key))
         and value is not None
     }
@@ -100,7 +124,10 @@ def plain_size(value: Any) -> Any:
 def _arm(arm: Arm, methods: Mapping[str, AnyMethod]) -> dict[str, Any] | str:
     """An entry of `methods` or `baselines`."""
     steps = [
-        {"method": step.method, **_params(step.params, methods[step.method])} for step in arm.stack
+        {CALLABLE: step.code, **{key: own for key, own in step.params.items() if own is not None}}
+        if step.code is not None
+        else {"method": step.method, **_params(step.params, methods[step.method])}
+        for step in arm.stack
     ]
     beside = {key: plain_size(value) for key, value in arm.overrides if value is not None}
     beside |= {"replicate": arm.replicate} if arm.replicate else {}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from sweeps.geometry.own_files import OwnFiles, code_name
+from sweeps.language.confirmation import sweep_of
 from sweeps.language.expand import Expansion, expand_file, refuse_files
 from sweeps.language.yaml_reader import SweepError, read
 from tests.sweeps.conftest import METHODS, NETWORKS
@@ -122,6 +123,17 @@ def test_rules_exclude_by_free_names(files: Path) -> None:
     """A rule may name an axis with a free name."""
     found = expand(files, f"{TEXT}exclude: [{{height: {{gt: 64}}, window: 16}}]\n")
     assert found.excluded == 2
+
+
+@pytest.mark.parametrize("more", ["", "x_axis: width\nzip: [[height, width]]\n"])
+def test_a_point_measured_once_more(files: Path, more: str) -> None:
+    """A sweep of one point requests the same questions."""
+    text = TEXT.replace("width: 64}", "}").replace("[64, 128],", "[64, 128], width: [32, 64],")
+    found = expand(files, (text if more else TEXT) + more).jobs[-1].comparisons()
+    again = sweep_of(found, "again", "Still?", METHODS)
+    assert [each.question_id for each in expand(files, again).comparisons] == [
+        each.question_id for each in found
+    ]
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def _written(comparisons: Sequence[Comparison], name: str, question: str) -> str
     known = all_methods()
     for each in comparisons:
         for step in (*each.arm.stack, *each.baseline.stack):
-            if step.method not in known:
+            if step.code is None and step.method not in known:
                 raise UserError(f"the method {step.method} is not installed here")
     return sweep_of(comparisons, name, question, known)
 
