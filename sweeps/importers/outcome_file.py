@@ -16,7 +16,7 @@ from sweeps.errors import UserError
 from sweeps.model.flags import FLAGS
 from sweeps.model.kinds import KINDS, Payload
 from sweeps.model.metrics import find_metric
-from sweeps.model.outcome import YEAR_3000, ArmOutcome, Outcome
+from sweeps.model.outcome import SAME_COUNTS, YEAR_3000, ArmOutcome, Outcome
 from sweeps.model.profile import ArmProfile
 
 YEAR_S = 31_557_600.0
@@ -69,6 +69,7 @@ FREE_TEXTS = (
     "notes",
     "environment.facts.*",
     "job.content_hashes.*",
+    "job.files.*",
 )
 UNITS = {"ms": ("ms", "s"), "B": ("B", "MiB"), "MiB": ("B", "MiB")}
 """Units in which a worker may report a metric that is declared in one of these; others only in
@@ -156,8 +157,12 @@ def _contradictions(outcome: Outcome) -> Iterator[str]:
     for flag in (*outcome.flags, *(flag for arm in outcome.arms for flag in arm.flags)):
         if flag not in FLAGS:
             yield f"flags: unknown flag {flag[:40]!r}"
+    counted = (*SAME_COUNTS, "tokens", "trainable_parameters")
     for index, arm in enumerate(outcome.arms):
         yield from _of_metrics(arm, f"arms.{index}.metrics")
+        for name in counted if "values" in kind.independent_of else ():
+            if getattr(arm, name) is None:
+                yield f"arms.{index}.{name}: a job of kind {job.kind} needs it"
 
 
 def _of_condition(outcome: Outcome) -> Iterator[str]:
