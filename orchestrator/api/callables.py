@@ -4,7 +4,6 @@ each other, inputs against change.
 
 import contextlib
 import copy
-import hashlib
 import inspect
 import os
 import sys
@@ -19,6 +18,7 @@ from orchestrator.api.comparison import ArmFailedError, Comparison, Slot, failur
 from orchestrator.api.result import ArmSource, Result, Setup
 from sweeps.language.file_schema import stated_seconds
 from sweeps.model.condition import Device
+from sweeps.model.identity import digest
 from workers.errors import TimedOut, alarm
 from workers.measure.interleaved import frozen_heap, random_order
 from workers.measure.results import NotComparableError, first_difference, on_gpu
@@ -296,13 +296,17 @@ def _ended_after(limit_s: float) -> Iterator[None]:
 
 def _source(function: Callable[..., Any]) -> ArmSource:
     """Where a function is from, and a hash of its text."""
+    bound = ""
+    while isinstance(function, partial):
+        bound += repr((function.args, function.keywords))
+        function = function.func
     function = inspect.unwrap(function)
     name = getattr(function, "__qualname__", type(function).__qualname__)
     try:
         file, text = Path(inspect.getfile(function)).name, inspect.getsource(function)
     except (OSError, TypeError):  # built in, or typed into an interpreter
         file, text = str(getattr(function, "__module__", "")), ""
-    return ArmSource(f"{file}:{name}", hashlib.sha256(text.encode()).hexdigest()[:16])
+    return ArmSource(f"{file}:{name}", digest([text, bound]))
 
 
 def _resident_bytes() -> int:
