@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -65,8 +66,45 @@ class Usage(NamedTuple):
     """Of resident memory, of all its processes at once; `None` where they ended too soon."""
 
 
-class Commands:
-    """Runs commands in a process of their own; a context manager."""
+class Arms(ABC):
+    """What is compared at one place of the axes; a context manager."""
+
+    names: list[str]
+    """The baseline first."""
+
+    @abstractmethod
+    def slots(self) -> list[Slot]:
+        """Of one visit, see `comparison.measure`. Raises `ArmFailedError`."""
+
+    @abstractmethod
+    def own_s(self) -> float:
+        """CPU time of this process and of what it started, in seconds."""
+
+    @abstractmethod
+    def notes(self) -> Iterator[str]:
+        """What a reader must know of how they ran."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what was started."""
+
+    def sources(self) -> Mapping[str, ArmSource]:
+        """By name where an arm is from, if that is more than its name."""
+        return {}
+
+    def usages(self) -> Mapping[str, Usage]:
+        """By name, of arms with processes of their own."""
+        return {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Commands(Arms):
+    """Runs commands in a process of their own."""
 
     def __init__(
         self, commands: Sequence[Command], prepare: Command | None, timeout_s: float, *, check: bool
@@ -120,10 +158,6 @@ class Commands:
         """CPU time of this process and of the commands that ended, in seconds."""
         return time.process_time() + self._process.cpu_s
 
-    def sources(self) -> Mapping[str, ArmSource]:
-        """Nothing beyond their texts."""
-        return {}
-
     def usages(self) -> Mapping[str, Usage]:
         """Medians over the samples so far, by name."""
         found = {}
@@ -149,12 +183,6 @@ class Commands:
     def close(self) -> None:
         """End the process and what commands left running."""
         self._process.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _observe(self, command: Command) -> Observation:
         observed = cast(Observation, self._run(command, 1, observe=True))

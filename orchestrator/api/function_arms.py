@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from orchestrator.api.commands import Usage
+from orchestrator.api.commands import Arms
 from orchestrator.api.comparison import ArmFailedError, Slot
 from orchestrator.api.process_client import FailedError, MeasuredProcess
 from orchestrator.api.result import ArmSource
@@ -72,8 +72,8 @@ class _Loaded(NamedTuple):
     """Of those in its process."""
 
 
-class FunctionArms:
-    """Arms in fresh processes for each visit, unless these take long to load; a context manager."""
+class FunctionArms(Arms):
+    """Arms in fresh processes for each visit, unless these take long to load."""
 
     def __init__(
         self, arms: Sequence[FunctionArm], fresh_s: float, timeout_s: float, *, check: bool
@@ -186,10 +186,6 @@ class FunctionArms:
             if file.is_file()
         }
 
-    def usages(self) -> Mapping[str, Usage]:
-        """Nothing: functions share their processes."""
-        return {}
-
     def notes(self) -> Iterator[str]:
         """What a reader must know of how they ran."""
         if self._loads_s[0] <= self._fresh_s:
@@ -210,12 +206,6 @@ class FunctionArms:
         self._loaded.clear()
         for process in self._processes:
             process.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _send_loading(process: MeasuredProcess, arms: Sequence[FunctionArm]) -> None:

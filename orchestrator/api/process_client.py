@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from orchestrator.api.measured_process import failure
 from sweeps.number_format import duration
@@ -24,7 +24,7 @@ class FailedError(Exception):
 
 
 class MeasuredProcess:
-    """A process of its own that runs commands or functions; a context manager."""
+    """A process of its own that runs commands or functions."""
 
     def __init__(
         self,
@@ -88,12 +88,6 @@ class MeasuredProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def timeout_text(seconds: float) -> str:

@@ -6,12 +6,12 @@ import itertools
 import random
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -19,44 +19,14 @@ from orchestrator.commands.options import Database, parse_seconds
 from sweeps.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.api.commands import Usage
-    from orchestrator.api.comparison import Slot
+    from orchestrator.api.commands import Arms
     from orchestrator.api.function_arms import Values
-    from orchestrator.api.result import ArmSource, Result, Setup
+    from orchestrator.api.result import Result, Setup
 
 Format = Literal["table", "json", "markdown"]
 AXIS = re.compile(r"([A-Za-z_]\w*)=(.+)")
 FRESH_SHARE = 1 / 12
 """Of the time of one comparison: functions that load within it do so anew for each visit."""
-
-
-class Arms(Protocol):
-    """What is compared at one place of the axes."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The baseline first."""
-        ...
-
-    def slots(self) -> "Sequence[Slot]":
-        """Of one visit, see `comparison.measure`."""
-        ...
-
-    def own_s(self) -> float:
-        """CPU time used so far."""
-        ...
-
-    def sources(self) -> "Mapping[str, ArmSource]":
-        """Where arms are from, by name, of those whose text is known."""
-        ...
-
-    def usages(self) -> "Mapping[str, Usage]":
-        """By name, where it is known."""
-        ...
-
-    def notes(self) -> Iterator[str]:
-        """What a reader must know of how they ran."""
-        ...
 
 
 def compare(
@@ -189,7 +159,7 @@ def compare(
 class Source(NamedTuple):
     """Where the arms of a comparison come from."""
 
-    open: Callable[["Values"], AbstractContextManager[Arms]]
+    open: "Callable[[Values], Arms]"
     """Arms at a place of the axes."""
     control: str | None = None
     """Name of the arm that cannot differ from the baseline."""
@@ -198,7 +168,7 @@ class Source(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def _measured(arms: Sequence[Arms], setups: "Sequence[Setup]") -> "list[Result]":
+def _measured(arms: "Sequence[Arms]", setups: "Sequence[Setup]") -> "list[Result]":
     """The results of all places, whose visits alternate. Raises `UserError` where nothing can be
     compared.
     """

@@ -2,6 +2,7 @@
 of the repository changes.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -243,8 +244,12 @@ def start(repository: Path) -> subprocess.Popen[bytes]:
 
 def measuring(parent: int) -> list[psutil.Process]:
     """The processes of three arms, and one each that ends them."""
-    found = psutil.Process(parent).children(recursive=True)
-    return [each for each in found if each.name().startswith("python")]
+    found = []
+    for process in psutil.Process(parent).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # a visit ended
+            if process.name().startswith("python"):
+                found.append(process)
+    return found
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
