@@ -98,6 +98,8 @@ def condition_parts(condition: Mapping[str, Any], place: str = "") -> list[str]:
     if "weights" in known:
         weights = "random weights" if known["weights"] == "random" else "weights {weights}"
         parts = [f"{known['model']} ({weights.format_map(known)})"]
+    if "values" in known:
+        known["fixed"] = values_text(canonical(dict(known["values"])))
     if "fixed_values" in known:
         known["fixed"] = values_text(known["fixed_values"])
     for part in PARTS:

@@ -20,7 +20,7 @@ from sweeps.language.confirmation import sweep_of
 from sweeps.model.flags import FLAGS, split_flags, wrong
 from sweeps.model.metrics import METRICS, RATES, REASON, SYSTEM_METRICS
 from sweeps.number_format import age, duration, image_text, moment, seconds_at
-from sweeps.text.condition_text import describe_condition
+from sweeps.text.condition_text import describe_condition, values_text
 from sweeps.text.effects import effect_phrase
 from sweeps.text.evidence import (
     NoiseFinding,
@@ -180,6 +180,7 @@ def _search() -> None:
             if row["image_size"]
             else f"{row['prompt_tokens'] or 0:.0f} tokens"
         )
+        size = values_text(row["axis_values"]) if row["axis_values"] else size
         label = params_label(row["method"], row["params"])
         address = point_link(row["comparison_id"], row["environment"], row["host"])
         where = f"{row['device_name']}, {moment(seconds_at(row['measured_at']))}"

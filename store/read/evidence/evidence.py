@@ -88,7 +88,7 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
 
 def _listed() -> Any:
     of_comparison = named(
-        COMPARISON, "kind model method params image_size image_shape prompt_tokens"
+        COMPARISON, "kind model method params image_size image_shape prompt_tokens axis_values"
     )
     rows = select(EFFECT, *of_comparison, ENVIRONMENT.c.device_name)
     return rows.select_from(EFFECT.join(COMPARISON).join(ENVIRONMENT)).order_by(

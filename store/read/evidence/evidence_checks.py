@@ -66,6 +66,9 @@ def count_checks(evidence: PointEvidence, timed: TimedPairs) -> list[CountCheck]
 
 def _of_arm(side: str, ran: Mapping[str, Any], requested: int, *, kept: bool) -> list[CountCheck]:
     batch = ran["batch"]
+    if ran["tokens_final"] is None:  # of a model in a file
+        macs = "not known" if ran["gmacs"] is None else f"{ran['gmacs']:.4g} GMACs of an item"
+        return [CountCheck(f"Work, {side}", macs, None)]
     path = ", ".join(
         f"{tokens:,} after {len(list(own))}"
         for tokens, own in groupby(out for _, out in ran["trace"])
