@@ -73,9 +73,9 @@ class DiffusionTransformer(nn.Module):
         return nn.functional.pixel_shuffle(pixels, PATCH)
 
 
-def build(width: int = 192, depth: int = 4, heads: int = 6) -> DiffusionTransformer:
-    """The model, with random weights."""
-    return DiffusionTransformer(width, depth, heads)
+def build(features: int = 192, depth: int = 4, heads: int = 6) -> DiffusionTransformer:
+    """The model, with random weights; `width` is that of its images."""
+    return DiffusionTransformer(features, depth, heads)
 
 
 def inputs(height: int, width: int, batch_size: int) -> tuple[Tensor, Tensor]:
