@@ -47,6 +47,15 @@ FIRST_IMPORTED = (
     *(f"webapp.screens.{path.stem}" for path in sorted(APP.with_name("screens").glob("[!_]*.py"))),
 )
 """What pages need, imported while the server starts: the first visit need not wait for it."""
+
+
+def _with_curves(db: str | None) -> str | None:
+    # imports SQLAlchemy, which help does not need
+    from store.write.queue import derive_before_reading
+
+    return derive_before_reading(db)
+
+
 Database = Annotated[
     str | None,
     typer.Option(
@@ -54,6 +63,7 @@ Database = Annotated[
         envvar="BREAKEVEN_DB",
         help="Database: a file or an SQLAlchemy URL.",
         show_default="breakeven.db",
+        callback=_with_curves,
     ),
 ]
 

@@ -5,6 +5,14 @@ from typing import Annotated, Literal
 
 import typer
 
+
+def _with_curves(db: str | None) -> str | None:
+    # imports SQLAlchemy, which help does not need
+    from store.write.queue import derive_before_reading
+
+    return derive_before_reading(db)
+
+
 Database = Annotated[
     str | None,
     typer.Option(
@@ -12,6 +20,7 @@ Database = Annotated[
         envvar="BREAKEVEN_DB",
         help="Database: a file or an SQLAlchemy URL.",
         show_default="breakeven.db",
+        callback=_with_curves,
     ),
 ]
 SweepFile = Annotated[

@@ -129,6 +129,9 @@ POLL_S = 0.5
 """How often the wait for results checks whether it was interrupted."""
 RENEW_S = 15.0
 """How often the lease is renewed; a lease that is 60 s old counts as abandoned on another host."""
+DERIVE_S = 1.0
+"""Curves are derived at most so often while outcomes come; never while none does, since that would
+disturb what is timed here."""
 REPLACED_AFTER: frozenset[FailureReason] = frozenset({"out_of_memory", "timeout", "error"})
 """Failures that may leave a process in a bad state, such as a broken CUDA context: the next job
 gets a new one."""
@@ -197,6 +200,7 @@ def dispatch(
     died.
     """
     queue.recover(engine)
+    queue.derive_left_over(engine)
     dispatcher = Dispatcher(
         engine, sweep_id, cluster, retry, observer, admits, may_wait, frozenset(repeated)
     )
@@ -223,6 +227,8 @@ class Dispatcher:
         self.waiting: dict[Running, float] = {}
         """Jobs that wait for their host, and since when."""
         self.taken = False
+        self.derived = 0.0
+        """When curves were derived last."""
         self.owner = owners.owner()
         demands = queue.demands(self.engine, self.sweep_id)
         self.demands = {text: json.loads(text) for text in demands if text}
@@ -241,6 +247,9 @@ class Dispatcher:
                 finished = self.cluster.wait(POLL_S)
                 for one in finished:
                     self._handle(one)
+                if finished and time.monotonic() - self.derived >= DERIVE_S:
+                    queue.derive_left_over(self.engine)
+                    self.derived = time.monotonic()
                 for running, message in self.cluster.waits():
                     what: EventType = "waiting" if message else "begun"
                     self.observer(Event(what, running.node, running.job, message=message))
@@ -266,6 +275,8 @@ class Dispatcher:
                 self.cluster.kill(running)
             for task in self.tasks.values():
                 self._give_back(task)
+            with contextlib.suppress(StoreError):  # or the next command does
+                queue.derive_left_over(self.engine)
 
     def _release_waiting(self) -> None:
         """Give back the jobs whose host is not waited for any longer; what waits behind them is not
@@ -449,7 +460,7 @@ class Dispatcher:
             queue.release(self.engine, task.queued.row, self.owner)
 
     def _record(self, node: Node, task: Task, outcome: Outcome) -> None:
-        record(self.engine, task.queued.row, self.owner, outcome)
+        record(self.engine, task.queued.row, self.owner, outcome, defer=True)
         measured, answers, unanswered, _ = self.summary
         for reasons in map(set, failure_reasons(outcome)):
             measured += not reasons

@@ -1,8 +1,8 @@
 """Derived rows: the break-even points of the curves that effects lie on, computed by
 `sweeps.stats`.
 
-They are derived in the transaction that records an outcome, so no reader ever sees a point without
-its curve.
+They are derived in the transaction that imports outcomes, or soon after that which records one
+(`store.write.record.derive_pending`).
 """
 
 import json

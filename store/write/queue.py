@@ -21,12 +21,13 @@ from sqlalchemy import (
 )
 
 from store.errors import StoreError
+from store.open.engine import connect, connect_readonly
 from store.rows import placement
 from store.rows.owners import is_alive, owner
 from store.rows.placement import Capacity, Place
 from store.rows.row_mapping import insert_jobs, link_jobs
 from store.rows.transactions import database_time, reading, writing
-from store.schema.tables import JOB, PANEL_PROGRESS, STATES, SWEEP, SWEEP_JOB, named
+from store.schema.tables import JOB, PANEL_PROGRESS, PENDING, STATES, SWEEP, SWEEP_JOB, named
 from sweeps.model.condition import Device
 from sweeps.model.job import Job, Occupation
 from sweeps.model.kinds import KINDS
@@ -223,6 +224,38 @@ def recover(engine: Engine) -> int:
             if dead
             else 0
         )
+
+
+def lacks_curves(engine: Engine) -> bool:
+    """Whether outcomes were recorded whose curves are still to be derived."""
+    left = select(PENDING.c.id).where(PENDING.c.analysis == "").limit(1)
+    with reading(engine) as connection:
+        return connection.execute(left).first() is not None
+
+
+def derive_left_over(engine: Engine) -> None:
+    """Derive the curves of outcomes that were recorded without, by this or a killed dispatcher."""
+    if lacks_curves(engine):
+        from store.write.record import derive_pending
+
+        derive_pending(engine)
+
+
+def derive_before_reading(db: str | None) -> str | None:
+    """The store itself, once the curves that a killed dispatcher left are derived; one that cannot
+    be read is left to whoever opens it.
+    """
+    try:
+        engine = connect_readonly(db)
+        lacking = lacks_curves(engine)
+        engine.dispose()
+    except StoreError:
+        return db
+    if lacking:
+        engine = connect(db)
+        derive_left_over(engine)
+        engine.dispose()
+    return db
 
 
 def waiting(engine: Engine, sweep_id: int, offers: Collection[Capacity]) -> bool:

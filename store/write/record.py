@@ -3,12 +3,13 @@ transaction.
 """
 
 import hashlib
+import json
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic_core import to_json
-from sqlalchemy import Connection, Engine, Integer, bindparam, exists, func, select, update
+from sqlalchemy import Connection, Engine, Integer, bindparam, delete, exists, func, select, update
 
 from store.derive.break_evens import BATCH, CURVE_ORDER, derive_break_evens
 from store.derive.effects import derive_effects
@@ -36,13 +37,13 @@ from store.schema.tables import (
     JOB,
     METRIC,
     PAIR,
+    PENDING,
 )
 from store.write.analysis_pool import spread_over
 from store.write.calibrations import newest_calibration
 from sweeps.model.identity import canonical
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
-from sweeps.model.metrics import METRICS
 from sweeps.model.outcome import ANSWERING_FAILURES, ArmOutcome, Failure, Outcome
 from sweeps.stats.timing import load_distributions
 
@@ -66,6 +67,7 @@ END_LEASE = (
     .returning(JOB.c.job_id, JOB.c.attempts)
 )
 HOLDER = select(JOB.c.state, JOB.c.owner).where(JOB.c.id == bindparam("row"))
+DEFERRED = select(PENDING).where(PENDING.c.analysis == "")
 STORED = select(COMPARISON.c.comparison_id).where(
     COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True))
 )
@@ -78,13 +80,16 @@ class LeaseError(StoreError):
     """The owner no longer holds the job: another dispatcher took it over, or it was cancelled."""
 
 
-def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome) -> bool:
+def record(
+    engine: Engine, row: int | None, owner: str | None, outcome: Outcome, *, defer: bool = False
+) -> bool:
     """Store an outcome with all that follows from it, and end the job in `row`, in one transaction.
 
     The job becomes `done`, or `failed` if one of its questions is still not answered. `row` None
     stores an outcome that was measured elsewhere. Returns False, changing nothing, if this very
-    outcome is stored already. Raises `LeaseError` if `owner` does not hold the job's lease, and
-    `StoreError` if the outcome contradicts itself.
+    outcome is stored already. With `defer` curves and counts of panels are left to
+    `derive_pending`. Raises `LeaseError` if `owner` does not hold the job's lease, and `StoreError`
+    if the outcome contradicts itself.
     """
     if row is None:
         return record_imported(engine, [outcome]) == 1
@@ -98,8 +103,27 @@ def record(engine: Engine, row: int | None, owner: str | None, outcome: Outcome)
                 return False
             raise
         attempt.answer(connection, attempt.insert(connection, row, n, "measured"))
-        _derive(connection, [attempt])
+        touched = _derive_effects(connection, [attempt])
+        if not defer:
+            _derive_curves(connection, touched)
+        else:
+            for environment, comparisons in touched.items():
+                listed = json.dumps(sorted(comparisons))
+                left = {"analysis": "", "stage": "curves", "environment": environment}
+                connection.execute(insert_into(PENDING), {**left, "comparisons": listed})
     return True
+
+
+def derive_pending(engine: Engine) -> None:
+    """Derive the curves and panels of what was recorded with `defer`."""
+    load_distributions()
+    touched: dict[str, set[str]] = {}
+    with writing(engine) as connection:
+        rows = connection.execute(DEFERRED).all()
+        for row in rows:
+            touched.setdefault(row.environment, set()).update(json.loads(row.comparisons))
+        _derive_curves(connection, touched)
+        connection.execute(delete(PENDING).where(PENDING.c.id.in_([row.id for row in rows])))
 
 
 def record_imported(
@@ -123,29 +147,39 @@ def record_imported(
                 ).scalar_one()
                 attempt.answer(connection, attempt.insert(connection, None, before + 1, "imported"))
                 new.append(attempt)
-        _derive(connection, new, spread)
+        _derive_curves(connection, _derive_effects(connection, new), spread)
         if then is not None:
             then(connection)
     return len(new)
 
 
-def _derive(
-    connection: Connection, attempts: Sequence["AttemptWriter"], spread: Spread = compute_here
-) -> None:
-    """Derive what follows from attempts that were stored, once for all of them."""
+def _derive_effects(
+    connection: Connection, attempts: Sequence["AttemptWriter"]
+) -> dict[str, set[str]]:
+    """Derive what follows from attempts that were stored, once for all of them, less the curves.
+    Returns the comparisons by environment.
+    """
     groups: dict[tuple[str, str], list[AttemptWriter]] = {}
     for attempt in attempts:
         groups.setdefault((attempt.environment_id, attempt.job.kind), []).append(attempt)
+    touched: dict[str, set[str]] = {}
     for (environment, kind), group in groups.items():
         known = {each.row: each.data for each in group if each.data is not None}
         comparisons = {key for each in group if each.statuses for key in each.comparison_ids}
-        parts = list(_by_curve(connection, comparisons))
-        for part in parts:
+        for part in _by_curve(connection, comparisons):
             derive_effects(connection, part, environment, known, {kind})
-        if any(METRICS[name].compared == "ratio" for name in KINDS[kind].metrics):
-            for part in parts:
-                derive_break_evens(connection, part, environment, spread=spread)
-    derive_panels(connection, {key for each in attempts for key in each.comparison_ids})
+        touched.setdefault(environment, set()).update(comparisons)
+    return touched
+
+
+def _derive_curves(
+    connection: Connection, touched: Mapping[str, Collection[str]], spread: Spread = compute_here
+) -> None:
+    """Derive the curves that comparisons lie on, by environment, and count their panels."""
+    for environment, comparisons in touched.items():
+        for part in _by_curve(connection, comparisons):
+            derive_break_evens(connection, part, environment, spread=spread)
+        derive_panels(connection, comparisons)
 
 
 def _by_curve(connection: Connection, comparisons: Collection[str]) -> Iterator[list[str]]:

@@ -1,4 +1,5 @@
 import itertools
+import json
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ from orchestrator.host.host_lock import host_lock
 from orchestrator.loop.dispatcher import Event, dispatch
 from store.rows.transactions import writing
 from store.write import queue
+from store.write.reanalysis import reanalyse
 from sweeps.language.file_schema import Retry
 from sweeps.model.job import Arm, Job, Step
 from tests.orchestrator.conftest import Store, job
@@ -52,6 +54,27 @@ def test_every_job_is_answered_once_by_one_warm_worker(store: Store, cluster: Cl
     assert len(spans(store)) == 10
     assert overlaps(spans(store)) == 0
     assert store.dispatch(sweep, cluster) == ((0, 0, 0, False), [])
+
+
+def test_curves_are_whole_when_it_ends(store: Store, cluster: Cluster) -> None:
+    """However many outcomes came since they were derived last; also what a killed one left."""
+    jobs = [job("a", "b", image_size=size) for size in range(32, 96, 16)]
+    store.dispatch(store.submit(jobs), cluster)
+    with writing(store.engine) as connection:
+        derived = connection.execute(text("DELETE FROM break_even_row RETURNING curve_id")).all()
+        ids = json.dumps([key for each in jobs for key in each.comparison_ids()])
+        left = "INSERT INTO pending_derivation (analysis, stage, environment, comparisons)"
+        connection.execute(
+            text(f"{left} SELECT '', 'curves', environment, :ids FROM attempt LIMIT 1"),
+            {"ids": ids},
+        )
+    assert derived
+    store.dispatch(store.submit([job("a", image_size=128)]), cluster)
+    assert store.table("SELECT * FROM pending_derivation").empty
+    curves = store.table("SELECT * FROM break_even_row ORDER BY 1, 2, 3, 4, 5")
+    assert set(curves["curve_id"]) >= {row.curve_id for row in derived}
+    reanalyse(store.engine)
+    assert store.table("SELECT * FROM break_even_row ORDER BY 1, 2, 3, 4, 5").equals(curves)
 
 
 def test_rounds_get_a_fresh_process_each(store: Store, cluster: Cluster) -> None:

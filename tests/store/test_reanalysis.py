@@ -15,10 +15,12 @@ from sqlalchemy import Engine, insert, text
 
 from store.rows.transactions import writing
 from store.schema.tables import CALIBRATION
+from store.write import queue
 from store.write.reanalysis import comparisons_by_environment, reanalyse
-from store.write.record import record_imported
+from store.write.record import derive_pending, record, record_imported
 from sweeps.model.outcome import Failure
 from tests.fixtures.sql_rows import rows
+from tests.orchestrator.commands import breakeven
 from tests.store.conftest import CPU, a_job, an_evaluation, an_outcome, in_visits, keep, submit
 
 DERIVED = ("effect_row", "break_even_row", "cost_model_row", "panel_row", "panel_progress")
@@ -156,3 +158,37 @@ def test_outcomes_of_an_interrupted_analysis_are_recorded(filled: Engine, path: 
     assert {table: sorted(map(str, found)) for table, found in derived(filled).items()} == {
         table: sorted(map(str, found)) for table, found in resumed.items()
     }
+
+
+def test_curves_that_a_killed_dispatcher_left(engine: Engine, path: Path, tmp_path: Path) -> None:
+    """Effects are there at once; curves and panels before a command shows them, as if derived with
+    each outcome.
+    """
+    jobs = [a_job(size) for size in (32, 64, 96)]
+    sweep = submit(engine, jobs)
+    claimed = queue.claim(engine, sweep, owner="me", limit=9)
+    for number, queued in enumerate(claimed):
+        truth = an_outcome(queued.job, speedups=(0.7 + 0.4 * number,))
+        assert record(engine, queued.row, "me", truth, defer=True)
+    assert len(rows(engine, "SELECT * FROM effect_row")) == 3
+    assert not rows(engine, "SELECT * FROM break_even_row")
+    assert len(rows(engine, "SELECT * FROM pending_derivation")) == 3
+    shown = breakeven(
+        "query", "SELECT count(*) AS n FROM break_even", "--db", str(path), folder=tmp_path
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert not rows(engine, "SELECT * FROM pending_derivation")
+    before = derived(engine)
+    assert before["break_even_row"]
+    assert before["panel_row"]
+    reanalyse(engine, processes=1)
+    assert derived(engine) == before
+
+
+def test_an_analysis_and_a_dispatcher_do_not_touch_the_steps_of_each_other(
+    filled: Engine, path: Path
+) -> None:
+    killed(path, 3)
+    left = rows(filled, "SELECT * FROM pending_derivation")
+    derive_pending(filled)
+    assert rows(filled, "SELECT * FROM pending_derivation") == left
