@@ -309,16 +309,17 @@ class OwnModels:
 
     def x_axis_of(self, model: str) -> tuple[str, ...] | None:
         """`Condition.x_axis`: what the sweep names with all that moves together with it, else what
-        the file counts, else the one free axis that varies.
+        the file counts, else the one free axis that varies; further names in order, so that no
+        identity depends on the order of parameters.
         """
         file, free = file_of(model), [name for name in self.varied if name in self.free_names]
         if self.x_axis is None and self.files.has(file, TOKENS):
             counted = self.files.signature(f"{file}:{TOKENS}").names
-            return (TOKENS, *(name for name in self.free_names if name in counted))
+            return (TOKENS, *sorted(set(self.free_names) & set(counted)))
         if (first := self.x_axis or next(iter(free), None)) is None:
             return None
         tied = (name for group in self.groups if first in group for name in group)
-        return first, *(name for name in free if name in set(tied) and name != first)
+        return first, *sorted(set(free) & set(tied) - {first})
 
     def x_axis_problem(self) -> str | None:
         """Why it is not clear along what curves run."""

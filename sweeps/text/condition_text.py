@@ -199,7 +199,7 @@ def states_caution(points: Iterable[tuple[str, SpeedupRow]]) -> Iterator[str]:
     `mean_caution`.
     """
     named = [
-        f"{label} at {row.tokens:.0f} {token_unit(row)} {row.speedup:.2f}x when the host is quick,"
+        f"{label} at {_at(row)} {row.speedup:.2f}x when the host is quick,"
         f" {row.speedup_slow:.2f}x when it is slow"
         for label, row in _flagged(points, "states_differ")
     ]
@@ -212,12 +212,18 @@ def mean_caution(points: Iterable[tuple[str, SpeedupRow]]) -> Iterator[str]:
     each behind its label.
     """
     named = [
-        f"{label} at {row.tokens:.0f} {token_unit(row)} is {row.ratio_of_means:.2f}x as fast, not"
-        f" {row.speedup:.2f}x"
+        f"{label} at {_at(row)} is {row.ratio_of_means:.2f}x as fast, not {row.speedup:.2f}x"
         for label, row in _flagged(points, "mean_disagrees")
     ]
     if named:
         yield f"some forwards take much longer than typical ones: by mean times {_shortened(named)}"
+
+
+def _at(row: SpeedupRow) -> str:
+    place = f"{row.tokens or 0:.0f}"
+    return (
+        f"{place} {token_unit(row)}" if row.x_axis in (None, "tokens") else f"{row.x_axis} {place}"
+    )
 
 
 def _flagged(
