@@ -269,5 +269,5 @@ def test_apart_output_is_read_and_said() -> None:
     """However much: it reaches neither this process nor the disk."""
     arms = {"old": total, "new": chatty}
     found = breakeven.compare(arms, numbers, time=1, isolate=True)
-    assert found.verdict == "slower"
+    assert found.ratio < 0.5
     assert "the arms printed" in found.notes[-1]
