@@ -90,7 +90,7 @@ def _vision_values(model: str) -> dict[str, object]:
         "sizes": sizes,
         "bracket": [sizes[0], sizes[-1]],
         "pruning": "topk" if network.class_token else "dpcknn",
-        "layers": sorted({max(1, network.depth * part // 4) for part in (1, 2, 3)}),
+        "blocks": sorted({max(1, network.depth * part // 4) for part in (1, 2, 3)}),
     }
 
 
