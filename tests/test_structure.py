@@ -25,7 +25,7 @@ SQL = re.compile(
 MAX_CODE_TOKENS = {
     "sweeps": 116_500,
     "workers": 120_500,
-    "store": 91_500,
+    "store": 91_600,
     "orchestrator": 90_000,
     "webapp": 73_500,
 }

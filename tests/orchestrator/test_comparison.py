@@ -146,7 +146,8 @@ def test_a_control_that_moves_voids_the_result() -> None:
     """The other arm has no verdict then; one that stands still changes nothing."""
     names = ["old", "new", "control"]
     moved = simulated(names, [1.0, 1.5, 0.9], 1, control="control")
-    assert "the control control moved: 0.9" in moved.void
+    assert moved.void.startswith("the control control moved: 0.")
+    assert moved.arms["control"].high < 0.95
     assert moved.arms["new"].verdict == "undecided"
     still = simulated(names, [1.0, 1.5, 1.0], 1, control="control")
     assert (still.void, still.arms["new"].verdict) == ("", "faster")
