@@ -206,7 +206,7 @@ def measure_points(
     """
     made: list[tuple[Calls, Comparison]] = []
     functions, seed = request.functions, request.setup.seed
-    with _as_it_was() as changes, _ended_after(request.limit_s), frozen_heap():
+    with _as_it_was() as changes, frozen_heap(), _ended_after(request.limit_s):
         for values in request.points:
             calls = Calls(functions, request.inputs, values, request.check, mark)
             calls.run_once()
