@@ -150,7 +150,7 @@ def test_the_process_stays_as_it_was() -> None:
     frozen, threads = gc.get_freeze_count(), torch.get_num_threads()
     found = compared(new=changes_torch)
     assert gc.isenabled()
-    assert gc.get_freeze_count() == frozen
+    assert gc.get_freeze_count() <= frozen  # objects that were frozen may have gone
     assert torch.is_grad_enabled()
     assert torch.get_num_threads() == threads
     assert "BREAKEVEN_TEST" not in os.environ
