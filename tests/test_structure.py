@@ -23,11 +23,11 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 116_500,
-    "workers": 120_500,
+    "sweeps": 116_200,
+    "workers": 119_100,
     "store": 91_600,
-    "orchestrator": 90_000,
-    "webapp": 73_500,
+    "orchestrator": 89_900,
+    "webapp": 72_700,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""
