@@ -89,7 +89,8 @@ def _vision_values(model: str) -> dict[str, object]:
         "patch": network.patch,
         "sizes": sizes,
         "bracket": [sizes[0], sizes[-1]],
-        "pruning": "topk" if network.class_token else "dpcknn",
+        "scored": "" if network.class_token else "# ",
+        "unscored": "# " if network.class_token else "",
         "blocks": sorted({max(1, network.depth * part // 4) for part in (1, 2, 3)}),
     }
 
