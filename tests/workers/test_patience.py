@@ -79,7 +79,7 @@ def test_lasting_contention_is_waited_for_once_and_no_longer_than_allowed() -> N
 def test_what_a_job_waited_is_part_of_its_budget_and_of_its_outcome() -> None:
     """A job beside lasting contention stores the seconds; it is flagged and measured."""
     job = Job(
-        condition=Condition(model="test_vit", image_size=32),
+        condition=Condition(model="deit_tiny_patch16_224", image_size=32),
         arms=(DENSE, DENSE.model_copy(update={"replicate": 1})),
         pairs=(Pair(0, 1),),
         protocol=Protocol(pairs_min=6, pairs_max=6, budget_s=10.0),
