@@ -75,10 +75,14 @@ def connect_readonly(url: str | None = None) -> Engine:
         engine = _sqlite_engine(path, "ro" if path is None else reading_mode(path))
     else:
         engine = _server_engine(where, options="-c default_transaction_read_only=on")
-    with explain_errors(display_name(where)):
-        if not views_are_current(engine):
-            engine.dispose()  # its connection has no views of today
-            event.listen(engine, "connect", partial(_add_views, engine))
+    try:
+        with explain_errors(display_name(where)):
+            if not views_are_current(engine):
+                engine.dispose()  # its connection has no views of today
+                event.listen(engine, "connect", partial(_add_views, engine))
+    except Exception:
+        engine.dispose()
+        raise
     return engine
 
 

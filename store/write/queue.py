@@ -247,14 +247,20 @@ def derive_before_reading(db: str | None) -> str | None:
     """
     try:
         engine = connect_readonly(db)
-        lacking = lacks_curves(engine)
-        engine.dispose()
     except StoreError:
         return db
+    try:
+        lacking = lacks_curves(engine)
+    except StoreError:
+        return db
+    finally:
+        engine.dispose()
     if lacking:
         engine = connect(db)
-        derive_left_over(engine)
-        engine.dispose()
+        try:
+            derive_left_over(engine)
+        finally:
+            engine.dispose()
     return db
 
 

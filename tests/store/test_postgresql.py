@@ -351,6 +351,18 @@ def test_a_server_that_is_away_is_no_wrong_usage(tmp_path: Path, server: Path) -
     ]
 
 
+def test_a_database_without_a_store_keeps_no_connection(server: Path, tmp_path: Path) -> None:
+    """It is refused to readers, and left as it was before a command that makes the store."""
+    url = postgresql.database(server, tmp_path.name)
+    with pytest.raises(StoreError):
+        connect_readonly(url)
+    assert queue.derive_before_reading(url) == url
+    other = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+    with other.connect() as connection:
+        counted = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        assert connection.execute(counted).scalar() == 1
+
+
 def test_states_of_comparisons_are_the_same(engines: tuple[Engine, Engine]) -> None:
     """What is measured, failed, queued or neither reads the same from both."""
     for engine in engines:
