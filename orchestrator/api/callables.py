@@ -32,7 +32,7 @@ BY_DTYPE: Check = {}
 TIMEOUT_SHARE, TIMEOUT_S = 4.0, 60.0
 """A comparison is ended after this many times its time, and this long."""
 LEAK_BYTES = 64 * 2**20
-"""By which the process grows during the runs of one arm before that is said."""
+"""By which the process grows during the runs of one arm before there is a note."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -269,7 +269,7 @@ def _threads() -> int:
 @contextlib.contextmanager
 def _as_it_was() -> Iterator[list[str]]:
     """Restore what the block changes of torch's settings, the environment and the process; the list
-    says what.
+    names it.
     """
     changes: list[str] = []
     if "torch" not in sys.modules:

@@ -1,5 +1,5 @@
 """Functions compared in a process of their own, which may raise, end, hang or print whatever it
-likes: what happens is said of the arm that ran, and the others are measured without it.
+does: what happens is a line on the arm that ran, and the others are measured without it.
 """
 
 import multiprocessing

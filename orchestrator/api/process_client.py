@@ -54,7 +54,7 @@ class MeasuredProcess:
     def send(self, **request: object) -> None:
         """Send a request; replies come in the order of requests."""
         assert self._process.stdin is not None
-        # if it has ended, `receive` tells how
+        # if it has ended, `receive` raises the reason
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()

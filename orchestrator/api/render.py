@@ -104,7 +104,7 @@ class ComparisonReport:
             yield f"It should be decided with --time {time}"
 
     def _needed(self) -> str | None:
-        """The time that decides what is not decided; `None` where that cannot be told."""
+        """The time that decides what is not decided; `None` where that is not known."""
         needed = [arm.needed_s for _, arm in self._arms() if self.passed(arm) == "undecided"]
         if not needed or None in needed:
             return None

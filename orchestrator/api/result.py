@@ -184,7 +184,7 @@ class Result:
     @property
     def needed_s(self) -> float | None:
         """Seconds after which all arms should be decided; `None` where they are, or that cannot be
-        told.
+        known.
         """
         return max((arm.needed_s for arm in self.arms.values() if arm.needed_s), default=None)
 

@@ -25,7 +25,7 @@ from sweeps.stats.visits import Visit, pool_visits
 
 TREES_PREFIX = "breakeven-trees-"
 LOCK = "lock"
-"""File that a running comparison holds locked, so that the next one knows what a killed one
+"""File that a running comparison holds locked, so that the next one finds what a killed one
 left."""
 STARTING_S = 60.0
 """A folder this young may not have its lock yet."""
@@ -97,7 +97,7 @@ class Repository:
         return [line.partition("\t")[2] for line in lines if line.startswith("160000")]
 
     def has_changes(self) -> bool:
-        """Whether files that git knows differ from HEAD."""
+        """Whether tracked files differ from HEAD."""
         return bool(self.git("status", "--porcelain", "--untracked-files=no"))
 
     def arm(
@@ -161,7 +161,7 @@ class Repository:
                 self._forget_removed()
 
     def _forget_removed(self) -> None:
-        """Remove what the repository knows of trees of ours that are gone."""
+        """Remove the repository's entries of trees of ours that are gone."""
         ours = f"worktree {Path(tempfile.gettempdir()) / TREES_PREFIX}"
         for line in self.git("worktree", "list", "--porcelain").splitlines():
             tree = line.removeprefix("worktree ")

@@ -53,7 +53,7 @@ def upper_bound_seconds(jobs: Iterable[Job]) -> float:
         if job.condition.image_size is None  # methods of vision models make nothing
         for arm in job.arms
         for step in arm.stack
-        if step.method in all_methods()  # of a file nobody knows
+        if step.method in all_methods()  # of a file that is not installed
     }
     return START_SECONDS + math.fsum(map(job_seconds, jobs)) + training + math.fsum(made.values())
 

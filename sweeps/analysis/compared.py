@@ -46,7 +46,7 @@ class ComparedArm:
     """Reasons for doubt, see `sweeps.model.flags`."""
     needed_s: float | None = None
     """Seconds in all after which it should be decided, from the width of the interval; `None` for a
-    decided one, and where that cannot be told."""
+    decided one, and where that is not known."""
     not_slower: bool = False
     """Whether the interval lies above 1 / (1 + margin)."""
 

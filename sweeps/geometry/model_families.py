@@ -277,7 +277,7 @@ class OwnModels:
             raise ValueError(f"{file} has no function {INPUTS!r}, which makes the input of {model}")
 
     def network(self, model: str) -> None:
-        """Nobody knows it before it is run."""
+        """Unknown before it is run."""
 
     def method(self, name: str) -> OwnMethod:
         """The arm of a `code_name`. Raises `ValueError` where there is none."""

@@ -1,5 +1,5 @@
 """Functions and models of the user in the store: curves along an axis with a free name, and counts
-that nobody knows.
+that are not known.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def a_call(n: int, **values: float) -> Job:
 
 
 def called(job: Job, speedup: float, **counts: Any) -> Outcome:
-    """What a worker reports of functions, of which it knows no MACs."""
+    """What a worker reports of functions, whose MACs are unknown."""
     random = np.random.default_rng(0)
     n = dict(job.condition.values or ())["n"]
     seconds = np.array([1e-4 * n, 1e-4 * n / speedup]) * np.exp(

@@ -31,7 +31,7 @@ CallInputs = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class OwnWorkload:
-    """The model of a job's file, the input of its calls, and what the file says of them."""
+    """The model of a job's file, the input of its calls, and what the file states of them."""
 
     def __init__(self, job: Job) -> None:
         """Loads the file and builds the model. Raises what the code of the user raises."""

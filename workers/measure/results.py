@@ -113,7 +113,7 @@ def _plain_difference(old: Any, new: Any, place: str) -> str | None:
 
 
 def _has_equality(value: Any) -> bool:
-    """Whether its class, or one above it below `object`, says what equal values are."""
+    """Whether its class, or one above it below `object`, defines equality."""
     return any("__eq__" in vars(each) for each in type(value).__mro__[:-1])
 
 
