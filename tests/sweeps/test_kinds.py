@@ -52,11 +52,13 @@ def test_without_jobs_latency_alone_is_requested() -> None:
 
 
 def test_jobs_are_planned_with_the_protocol_version_of_their_kind() -> None:
-    """Timed kinds are measured in the second way, the others as ever; a comparison names the
-    version of its job.
+    """Those whose way of measuring changed have a higher one; a comparison names the version of
+    its job.
     """
+    changed = {"latency": 2, "profile": 2, "generation": 3, "generation_profile": 3}
     assert {name: kind.protocol_version for name, kind in KINDS.items()} == {
-        name: 2 if kind.timed and name != "call" else 1 for name, kind in KINDS.items()
+        **dict.fromkeys(KINDS, 1),
+        **changed,
     }
     jobs = expand(DEFAULTS + "methods: [topk]\n" + BOTH).jobs
     assert {job.kind: job.protocol_version for job in jobs} == {"latency": 2, "accuracy": 1}

@@ -26,7 +26,7 @@ from workers.errors import DataError, Unsupported
 from workers.measure.readings import counter_value, metric_value
 from workers.models.language import LanguageModel, shared_language
 from workers.models.llama_cpp import LlamaCpp
-from workers.models.quantised import bytes_per_weight
+from workers.models.quantised import bytes_per_weight, integer_weights
 from workers.models.share_weights import clone_shared, guard
 
 PROMPT_TOKENS, NEW_TOKENS = 128, 32
@@ -103,6 +103,7 @@ class LanguageArm(PreparedArm):
             self.model.model,
             macs=self._macs(self.prompt, self.decoded),
             macs_overhead=self._overhead(self.prompt, self.decoded),
+            integer_weights=integer_weights(self.model.model),
             batch=self.sequences,
             tokens=self.prompt,
             tokens_final=run.cached,

@@ -15,7 +15,6 @@ from sweeps.model.condition import UNCOMPILED, Condition
 from sweeps.model.job import Arm, Job
 from sweeps.model.outcome import ArmOutcome
 from workers.errors import NotANumberError, compiling
-from workers.models.quantised import weight_count
 
 
 @dataclass
@@ -57,10 +56,16 @@ class PreparedArm(JobArm, ABC):
 
 
 def describe(
-    index: int, model: nn.Module, *, macs: float, macs_overhead: float, **fields: Any
+    index: int,
+    model: nn.Module,
+    *,
+    macs: float,
+    macs_overhead: float,
+    integer_weights: int = 0,
+    **fields: Any,
 ) -> ArmOutcome:
     """The outcome of an arm that ran as `model`; `macs` are the network's on the tokens it read,
-    `macs_overhead` its methods' own.
+    `macs_overhead` its methods' own, and `integer_weights` are no parameters of the module.
 
     Inference switches requires_grad off, so it does not show what is trainable; fine-tuning trains
     every floating-point parameter.
@@ -69,7 +74,7 @@ def describe(
         arm=index,
         gmacs=macs / 1e9,
         gmacs_overhead=macs_overhead / 1e9,
-        parameters=weight_count(model),
+        parameters=integer_weights + sum(parameter.numel() for parameter in model.parameters()),
         trainable_parameters=sum(
             parameter.numel() for parameter in model.parameters() if parameter.is_floating_point()
         ),

@@ -33,13 +33,15 @@ class FastTokenizer:
         backend.no_padding()
         backend.no_truncation()
         self.backend = backend
+        # Once: a dictionary of 32 000 tokens takes 5 ms, and every token decoded is cut at the size.
+        self._size = max(backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     @property
     def size(self) -> int:
         """The largest id of a token, special ones included, and one; there may be unused ids below
         it.
         """
-        return max(self.backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        return self._size
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text, without any special token."""

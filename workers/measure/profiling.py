@@ -94,7 +94,10 @@ class Recording:
         """Marks set so far."""
         activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device == "cuda" else [])]
         self._profile: Any = profile(
-            activities=activities, record_shapes=details, profile_memory=details
+            activities=activities,
+            record_shapes=details,
+            profile_memory=details,
+            acc_events=True,  # of the one cycle there is; without, torch 2.11 warns
         )
         self._mark: Any = None
 

@@ -125,10 +125,9 @@ def quantised_layers(model: nn.Module) -> list[QuantisedLinear]:
     return [part for part in model.modules() if isinstance(part, QuantisedLinear)]
 
 
-def weight_count(model: nn.Module) -> int:
-    """Its parameters, and the weights that are integers."""
-    own = sum(parameter.numel() for parameter in model.parameters())
-    return own + sum(part.in_features * part.out_features for part in quantised_layers(model))
+def integer_weights(model: nn.Module) -> int:
+    """Weights that are integers, and so no parameters of the module."""
+    return sum(part.in_features * part.out_features for part in quantised_layers(model))
 
 
 def bytes_per_weight(model: nn.Module) -> float:
