@@ -122,12 +122,8 @@ class Refinement:
         """The sizes that are added to a grid next, in a line; empty where there are none."""
         new = sorted(self.next(places, len(self.questions)) - self.chosen)
         comparisons = [self.questions[key].comparison for key in new]
-        sizes = sorted(
-            {
-                tokens_of(each.condition): str(each.condition.image_size) for each in comparisons
-            }.items()
-        )
-        listed = ", ".join(f"{size} px ({tokens:.0f} tokens)" for tokens, size in sizes)
+        sizes = {tokens_of(each.condition): size_text(each.condition) for each in comparisons}
+        listed = ", ".join(text for _, text in sorted(sizes.items()))
         return f"`--refine` adds inside a bracket first: {listed}" if listed else ""
 
     def choose(self, comparison_ids: Collection[str]) -> set[str]:
@@ -404,6 +400,14 @@ def tokens_of(condition: Condition) -> float:
     if network is None or size is None:
         return square_side(size or 0) ** 2
     return float(network.patch_tokens(size))
+
+
+def size_text(condition: Condition) -> str:
+    """A size between those of a grid: `96 px (36 tokens)`, `length 384`."""
+    tokens = tokens_of(condition)
+    if condition.x_axis is not None:
+        return f"{condition.x_axis[-1]} {tokens:.0f}"
+    return f"{condition.image_size} px ({tokens:.0f} tokens)"
 
 
 def condition_text(condition: Condition) -> str:

@@ -256,7 +256,7 @@ def load_sweep(
     """Expand the sweep file against the methods and models that this installation knows. Raises
     `SweepError`.
 
-    With `between`, a grid along `image_size` has further sizes between its own.
+    With `between`, a grid along its sizes has further ones between its own.
     """
     checked: set[tuple[str, str, str | None]] = set()
     listings: dict[str | None, Mapping[str, str]] = {}  # a folder of many images is listed once

@@ -321,6 +321,13 @@ class OwnModels:
         tied = (name for group in self.groups if first in group for name in group)
         return first, *sorted(set(free) & set(tied) - {first})
 
+    @property
+    def refined_axis(self) -> str:
+        """The axis to which sizes between those of a grid can be added; empty without one."""
+        along = {self.x_axis_of(model) or () for model in self.models}
+        names = [name for name in next(iter(along), ()) if name != TOKENS]
+        return names[0] if len(along) == 1 and len(names) == 1 else ""
+
     def x_axis_problem(self) -> str | None:
         """Why it is not clear along what curves run."""
         free = [name for name in self.varied if name in self.free_names]

@@ -246,8 +246,8 @@ def expand_file(
 
     `auto` is the device that `device: auto` stands for. `contents` gives hashes besides those of
     checkpoint files, and is called once for each condition of each kind. `corruptions` are those
-    that exist, if that is known. With `between` a grid along `image_size` has further sizes between
-    its own. Raises `SweepError`.
+    that exist, if that is known. With `between` a grid along its sizes has further ones between its
+    own. Raises `SweepError`.
     """
     document = read(path, text)
     sweep = parse(document)

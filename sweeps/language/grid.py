@@ -5,7 +5,7 @@ rules of `exclude`, and the feasible values of a search, which stand where a gri
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import ceil, floor, inf, isqrt, lcm, log, prod
+from math import ceil, floor, gcd, inf, isqrt, lcm, log, prod
 from typing import Any, NamedTuple
 
 from sweeps.errors import did_you_mean, unknown_word
@@ -18,9 +18,9 @@ from sweeps.language.condition_parser import (
     THREADS_KEY,
     KnownNames,
 )
-from sweeps.language.file_schema import BreakEvenSearch, Sweep
+from sweeps.language.file_schema import BreakEvenSearch, Stop, Sweep
 from sweeps.language.yaml_reader import Document, Place, SweepError, shown
-from sweeps.model.condition import image_shape, pixel_size
+from sweeps.model.condition import ImageSize, image_shape, pixel_size
 from sweeps.model.identity import canonical
 from sweeps.model.job import Arm, Protocol
 from sweeps.model.kinds import KINDS, THREAD_FIELDS
@@ -345,28 +345,41 @@ def with_search(document: Document, sweep: Sweep, names: KnownNames, entries: li
 
 
 def with_sizes_between(document: Document, sweep: Sweep, names: KnownNames) -> Sweep:
-    """A grid along `image_size` with further sizes between its smallest and its largest; another
-    sweep as it is.
+    """A grid along `image_size`, or of models of files along their x axis, with further sizes
+    between its smallest and its largest; another sweep as it is.
 
-    These are squares, and rectangles one patch wider than high.
+    These are squares, and rectangles one patch wider than high; on an x axis multiples of the
+    greatest common divisor of its values.
     """
-    if (
-        sweep.search is not None
-        or "image_size" not in sweep.axes
-        or any("image_size" in keys for keys in sweep.zip)
-    ):
+    own = names.models if isinstance(names.models, OwnModels) else None
+    axis = own.refined_axis if own else "image_size"
+    if sweep.search is not None or axis not in sweep.axes or any(axis in keys for keys in sweep.zip):
         return sweep
-    written = {"image_size": sweep.axes["image_size"]}
-    (choices,) = names.axes(document.at("axes"), written).values()
-    sizes = {prod(image_shape(choice.value)): choice.value for choice in choices}
-    patch, smallest, largest = _patch(document, sweep, names), min(sizes), max(sizes)
+    (choices,) = names.axes(document.at("axes"), {axis: sweep.axes[axis]}).values()
+    values = [choice.value for choice in choices]
+    sizes = _multiples(values) if own else _rectangles(values, _patch(document, sweep, names))
+    limits = sweep.limits.model_copy(update={"max_jobs": sweep.limits.max_jobs * len(sizes)})
+    return sweep.model_copy(update={"axes": {**sweep.axes, axis: sizes}, "limits": limits})
+
+
+def _rectangles(written: Sequence[ImageSize], patch: int) -> list[ImageSize]:
+    sizes = {prod(image_shape(size)): size for size in written}
+    smallest, largest = min(sizes), max(sizes)
     for height in range(patch, isqrt(largest) + 1, patch):
         for width in (height, height + patch):
             if smallest < height * width < largest:
                 sizes.setdefault(height * width, pixel_size(height, width))
-    limits = sweep.limits.model_copy(update={"max_jobs": sweep.limits.max_jobs * len(sizes)})
-    axes = {**sweep.axes, "image_size": list(sizes.values())}
-    return sweep.model_copy(update={"axes": axes, "limits": limits})
+    return list(sizes.values())
+
+
+def _multiples(written: Sequence[int]) -> list[int]:
+    """Spaced evenly by ratio, `_FINENESS` within the factor at which a bracket is narrow enough."""
+    low, high, unit = min(written), max(written), gcd(*written)
+    if low <= 0:
+        return [*written]
+    steps = max(1, ceil(_FINENESS * log(high / low) / log(Stop().factor)))
+    near = (unit * round(low * (high / low) ** (step / steps) / unit) for step in range(steps))
+    return sorted({*written, *(value for value in near if low <= value <= high)})
 
 
 def check_kinds(document: Document, protocols: Mapping[str, Protocol]) -> None:

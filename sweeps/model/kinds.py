@@ -20,6 +20,12 @@ SPEED_FIELDS = ("batch_size", *THREAD_FIELDS, "runtime", "exclusive", "inputs")
 IMAGE_FIELDS = ("image_size", "corruption", "severity", "inputs")
 WORKLOAD_FIELDS = ("prompt_tokens", "new_tokens", "kv_cache", "decoding")
 OWN_FIELDS = ("values", "x_axis")
+CALL_INDEPENDENT = (
+    *("weights", "image_size", "attention", "inputs"),
+    *DATA_FIELDS,
+    *WORKLOAD_FIELDS,
+)
+"""Of the kinds for models and functions of the user."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,12 +122,16 @@ _KINDS = (
         modality="own",
         payload="samples",
         metrics=("latency",),
-        independent_of=(
-            *("weights", "image_size", "attention", "inputs"),
-            *DATA_FIELDS,
-            *WORKLOAD_FIELDS,
-        ),
+        independent_of=CALL_INDEPENDENT,
         shared_section="latency",
+    ),
+    KindSpec(
+        name="call_profile",
+        modality="own",
+        payload="profiles",
+        metrics=("forward_wall",),
+        independent_of=CALL_INDEPENDENT,
+        shared_section="profile",
     ),
 )
 KINDS: Mapping[str, KindSpec] = {kind.name: kind for kind in _KINDS}

@@ -227,4 +227,5 @@ def test_a_profile_occupies_its_host_and_has_no_pairs_to_add() -> None:
         "profile": (True, False),
         "generation_profile": (True, False),
         "call": (True, True),
+        "call_profile": (True, False),
     }

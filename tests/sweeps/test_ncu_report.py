@@ -4,6 +4,7 @@ never stand for the whole arm.
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
@@ -389,3 +390,20 @@ def test_covered_share() -> None:
 def test_function_names(name: str, function: str) -> None:
     """Names of both tools are compared without types, namespaces and arguments."""
     assert function_name(name) == function
+
+
+def test_a_file_of_ncu_itself() -> None:
+    """Three kernels of TopK in float16 as ncu 2025.3 wrote them on an H100, with the lines that it
+    prints of itself and all the columns that no one asked for.
+    """
+    page = (Path(__file__).parents[1] / "fixtures" / "h100_ncu.csv").read_text(encoding="utf-8")
+    report = read_ncu(page)
+    assert report.missing == ()
+    assert [function_name(each.name) for each in report.kernels] == [
+        "implicit_convolve_sgemm",
+        *["nvjet_sm90_hsh_8x64_64x16_4x1_v_bz_bias_TNN"] * 2,
+    ]
+    seconds = [each.seconds for each in report.kernels]
+    assert seconds == pytest.approx([70.112e-6, 5.472e-6, 7.584e-6])
+    mark = profile_of(report, forwards=1).mark
+    assert mark == (("d3bc00559dab8b0f",), "arm", 1)

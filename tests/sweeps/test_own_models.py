@@ -46,9 +46,14 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def expand(folder: Path, text: str = TEXT) -> Expansion:
+def expand(folder: Path, text: str = TEXT, *, between: bool = False) -> Expansion:
     return expand_file(
-        folder / "own.yaml", methods=METHODS, networks=NETWORKS, auto="cpu", text=text
+        folder / "own.yaml",
+        methods=METHODS,
+        networks=NETWORKS,
+        auto="cpu",
+        text=text,
+        between=between,
     )
 
 
@@ -210,3 +215,21 @@ def test_parameters_of_a_class(files: Path) -> None:
     (files / "c.py").write_text("class Net:\n  def __init__(self, depth, *, width=3): ...\n")
     found = OwnFiles(files).signature("c.py:Net")
     assert (found.required, found.optional, found.any) == (("depth",), ("width",), False)
+
+
+def test_sizes_between_those_of_a_grid(files: Path) -> None:
+    """Multiples of what divides all written values, as `--refine` may add them; none on axes that
+    `zip` ties together.
+    """
+    text = TEXT.replace("[64, 128]", "[128, 256, 512]")
+    found = [job.condition.values for job in expand(files, text, between=True).jobs]
+    assert {dict(values or ())["height"] for values in found} == {128, 256, 384, 512}
+    finer = text.replace("[128, 256, 512]", "[128, 250]")
+    heights = {
+        dict(job.condition.values or ())["height"] for job in expand(files, finer, between=True).jobs
+    }
+    assert {128, 250} < heights
+    assert all(height % 2 == 0 and 128 <= height <= 250 for height in heights)
+    tied = text.replace("width: 64}", "}").replace("512]", "512], width: [1, 2, 3]")
+    tied += "zip: [[height, width]]\nx_axis: height\n"
+    assert expand(files, tied, between=True).points == expand(files, tied).points

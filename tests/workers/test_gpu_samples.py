@@ -13,6 +13,7 @@ from workers.measure.counters import (
     EVENT_REASONS,
     GPU_QUERIES,
     GpuSamples,
+    competing,
     foreign_mib,
     slowdowns,
 )
@@ -103,6 +104,12 @@ def process(pid: int, mib: int | None) -> SimpleNamespace:
 def test_memory_of_others(processes: list[Any], expected: float | None) -> None:
     """Only where this process is found among those listed, or is the only one."""
     assert foreign_mib(processes, own=10) == expected
+
+
+def test_a_process_that_waits_for_this_one_does_not_compete() -> None:
+    """Such as one that started it for the rest of its jobs, and still holds a CUDA context."""
+    processes = [SimpleNamespace(pid=pid) for pid in (7, 10, 11)]
+    assert [competing(processes, waiting) for waiting in ((), (7,), (7, 11))] == [3, 2, 1]
 
 
 def refused(_: Any) -> float:

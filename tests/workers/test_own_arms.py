@@ -123,6 +123,23 @@ def test_arms_of_a_module() -> None:
     assert "latency" in {metric.name for metric in fused.metrics}
 
 
+def test_where_the_time_of_a_call_goes() -> None:
+    """Operators of each arm, and what distinguishes it from the baseline, as for other models."""
+    job = a_job(own("fused")).model_copy(update={"kind": "call_profile"})
+    outcome = run(job)
+    assert not outcome.failures
+    assert outcome.samples is None
+    assert outcome.profiles is not None
+    dense, fused = outcome.profiles
+    assert (fused.baseline, fused.phase) == (0, "forward")
+    assert fused.speedup is not None
+    products = [
+        sum(each.count for each in profile.activities if each.name == "aten::addmm")
+        for profile in (dense, fused)
+    ]
+    assert products == [2, 1]
+
+
 def test_our_modules_stay_ours() -> None:
     """A user's `workers.py` is theirs in their files alone."""
     module = load_own(FILES, "net.py:build")

@@ -474,7 +474,7 @@ def _choose_size(subject: Subject) -> PointRow:
     if len(sizes) < 2:
         return first
     chosen = st.select_slider(
-        *("Tokens", list(sizes), f"{first.tokens:,.0f}"),
+        *(first.x_axis or "Tokens", list(sizes), f"{first.tokens:,.0f}"),
         key="size",
         bind="query-params",
         width=300,
@@ -530,10 +530,8 @@ def _show() -> None:
     same = [each for each in subject.sides if each.arm.row.condition_id == row.condition_id]
     places = {each.place: each for each in same or subject.sides}
     side = places[filters.choose_one("Profile", list(places), "profile")] if places else None
-    if side is None and row.x_axis is None:
+    if side is None:
         _not_profiled()
-    elif side is None:  # there are no profiles of models in files
-        plain.sentence("Which of its operators take the time is not known.", "muted")
     else:
         _operators(side, name_size(row), scope)
     _show_more(subject, side, points, scope)

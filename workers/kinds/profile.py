@@ -193,7 +193,7 @@ class ProfileKind(LatencyKind):
 
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         super().__init__(job, failures, pass_seconds=0.0)
-        self.profiler = PhaseProfiler(failures, _run)
+        self.profiler = PhaseProfiler(failures, run_marked)
         self.passes = self.profiler.passes
 
     def measure_together(self, arms: Sequence[VisionArm], timed: Timed) -> None:
@@ -203,8 +203,8 @@ class ProfileKind(LatencyKind):
         return self.profiler.result(result)
 
 
-def _run(arm: VisionArm, recording: Recording) -> None:
-    """One forward, until the device is done."""
+def run_marked(arm: PreparedArm, recording: Recording) -> None:
+    """One forward or call, until the device is done."""
     recording.open("forward")
     arm.step()
     synchronise(arm.condition.device)

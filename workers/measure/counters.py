@@ -7,7 +7,7 @@ import functools
 import operator
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any, TypeVar
@@ -289,6 +289,16 @@ def foreign_mib(processes: Iterable[Any], own: int) -> float | None:
     return None if None in held else sum(held) / _MIB
 
 
+def competing(processes: Iterable[Any], waiting: Container[int]) -> int:
+    """How many NVML processes may compute: this one, and all but those `waiting` for its end."""
+    return sum(each.pid not in waiting for each in processes)
+
+
+def ancestors() -> frozenset[int]:
+    """Processes that wait for this one, which may hold a CUDA context of earlier jobs."""
+    return frozenset(each.pid for each in psutil.Process().parents())
+
+
 GPU_QUERIES: Mapping[str, Callable[[Any], float | None]] = {
     "sm_clock": lambda handle: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM),
     "memory_clock": lambda handle: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM),
@@ -297,7 +307,9 @@ GPU_QUERIES: Mapping[str, Callable[[Any], float | None]] = {
     ),
     "power": lambda handle: pynvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
     "reasons": pynvml.nvmlDeviceGetCurrentClocksEventReasons,
-    "processes": lambda handle: len(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),
+    "processes": lambda handle: competing(
+        pynvml.nvmlDeviceGetComputeRunningProcesses(handle), ancestors()
+    ),
     "memory_used": lambda handle: pynvml.nvmlDeviceGetMemoryInfo(handle).used / _MIB,
     "memory_foreign": lambda handle: foreign_mib(
         pynvml.nvmlDeviceGetComputeRunningProcesses(handle), os.getpid()

@@ -33,7 +33,7 @@ MAX_MEMORY_SHARE = 0.5
 """A process that holds this share of the machine's memory is replaced."""
 
 _known: set[tuple[Hashable, ...]] = set()
-"""Models, sizes, data and runtimes of the jobs that this process has run."""
+"""Models, sizes, batches, data and runtimes of the jobs that this process has run."""
 
 
 class ProcessCleanup:
@@ -43,7 +43,11 @@ class ProcessCleanup:
         own = [arm.condition(job.condition) for arm in job.arms]
         kept = job.condition
         dtypes = frozenset((each.runtime, each.dtype) for each in own)
-        self._use = (job.kind, kept.model, kept.weights, kept.data, kept.image_size, dtypes)
+        # Another batch or attention runs other kernels, whose code CUDA loads at their first use.
+        self._use = (
+            *(job.kind, kept.model, kept.weights, kept.data, kept.image_size),
+            *(kept.batch_size, kept.attention, dtypes),
+        )
         # Every kind sets the threads of its condition, timed ones the normal priority.
         self._state = ProcessState(leave=frozenset({"CPU threads of torch", "niceness"}))
         self._random = random.getstate(), np.random.get_state(), torch.get_rng_state()
