@@ -23,8 +23,8 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 116_200,
-    "workers": 119_100,
+    "sweeps": 116_500,
+    "workers": 119_400,
     "store": 91_600,
     "orchestrator": 89_900,
     "webapp": 72_700,

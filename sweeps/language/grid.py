@@ -353,7 +353,11 @@ def with_sizes_between(document: Document, sweep: Sweep, names: KnownNames) -> S
     """
     own = names.models if isinstance(names.models, OwnModels) else None
     axis = own.refined_axis if own else "image_size"
-    if sweep.search is not None or axis not in sweep.axes or any(axis in keys for keys in sweep.zip):
+    if (
+        sweep.search is not None
+        or axis not in sweep.axes
+        or any(axis in keys for keys in sweep.zip)
+    ):
         return sweep
     (choices,) = names.axes(document.at("axes"), {axis: sweep.axes[axis]}).values()
     values = [choice.value for choice in choices]

@@ -235,7 +235,7 @@ _METRICS = (
         gmacs_overhead_tpot="GMACs of the methods themselves per output token",
     ),
     *_shown("1", "language", characters="characters generated", tokens_decoded="tokens decoded"),
-    *_shown("ms", "vision", "lower", forward_wall="forward without a profiler, beside its profile"),
+    *_shown("ms", None, "lower", forward_wall="forward without a profiler, beside its profile"),
     *_shown(
         *("ms", "language", "lower"),
         prefill_wall="prefill without a profiler, beside its profile",

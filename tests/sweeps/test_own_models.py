@@ -226,7 +226,8 @@ def test_sizes_between_those_of_a_grid(files: Path) -> None:
     assert {dict(values or ())["height"] for values in found} == {128, 256, 384, 512}
     finer = text.replace("[128, 256, 512]", "[128, 250]")
     heights = {
-        dict(job.condition.values or ())["height"] for job in expand(files, finer, between=True).jobs
+        dict(job.condition.values or ())["height"]
+        for job in expand(files, finer, between=True).jobs
     }
     assert {128, 250} < heights
     assert all(height % 2 == 0 and 128 <= height <= 250 for height in heights)

@@ -22,9 +22,9 @@ from workers.models.quantised import (
     Int8Linear,
     QuantisedLinear,
     bytes_per_weight,
+    integer_weights,
     quantise,
     quantised_layers,
-    integer_weights,
 )
 from workers.models.share_weights import checksums, clone_shared
 from workers.run import run

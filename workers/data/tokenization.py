@@ -33,7 +33,7 @@ class FastTokenizer:
         backend.no_padding()
         backend.no_truncation()
         self.backend = backend
-        # Once: a dictionary of 32 000 tokens takes 5 ms, and every token decoded is cut at the size.
+        # once: a dictionary of 32 000 tokens takes 5 ms, and decoding reads the size at each token
         self._size = max(backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     @property

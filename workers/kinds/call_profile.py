@@ -26,7 +26,7 @@ class CallProfileKind(CallKind):
 
     def __init__(self, job: Job, failures: FailureCollector, *, workload: OwnWorkload) -> None:
         super().__init__(job, failures, workload=workload)
-        self.profiler = PhaseProfiler(failures, run_marked)
+        self.profiler = PhaseProfiler[OwnArm](failures, run_marked)
         self.passes = self.profiler.passes
 
     def measure_together(self, arms: Sequence[OwnArm], timed: Timed) -> None:

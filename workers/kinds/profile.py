@@ -193,7 +193,7 @@ class ProfileKind(LatencyKind):
 
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         super().__init__(job, failures, pass_seconds=0.0)
-        self.profiler = PhaseProfiler(failures, run_marked)
+        self.profiler = PhaseProfiler[VisionArm](failures, run_marked)
         self.passes = self.profiler.passes
 
     def measure_together(self, arms: Sequence[VisionArm], timed: Timed) -> None:
