@@ -24,7 +24,7 @@ SQL = re.compile(
 
 MAX_CODE_TOKENS = {
     "sweeps": 116_500,
-    "workers": 119_400,
+    "workers": 119_450,
     "store": 91_600,
     "orchestrator": 89_900,
     "webapp": 72_700,

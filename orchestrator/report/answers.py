@@ -5,6 +5,7 @@ what the verdict words mean, and what to do next.
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import log
+from shlex import quote
 
 from orchestrator.report.data import MAIN_METRICS, PointRow, Report
 from orchestrator.report.differences import change_of
@@ -318,7 +319,7 @@ def next_steps_of(report: Report, sweep: str = "") -> Iterator[str]:
     """Sentences on a whole report; `sweep` is how commands name it. Nothing on results that more
     time cannot change.
     """
-    file = sweep or f"{report.name}{report.options}"
+    file = sweep or f"{quote(report.name)}{report.options}"
     yield from flag_steps(report, file)
     short: set[str] = set()
     unclear: set[str] = set()
@@ -399,7 +400,7 @@ def legend(report: Report) -> Iterator[str]:
 
 def flag_steps(report: Report, sweep: str = "") -> Iterator[str]:
     """Sentences on flagged results alone."""
-    file, flagged = sweep or f"{report.name}{report.options}", _flagged(report)
+    file, flagged = sweep or f"{quote(report.name)}{report.options}", _flagged(report)
     advice = {flag: FLAGS[flag].advice for flag in flagged if flag in FLAGS and FLAGS[flag].advice}
     for flag, comparisons in sorted(flagged.items()):
         if flag in advice:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from math import sqrt
+from shlex import quote
 from statistics import median
 from typing import Any, NamedTuple, get_args
 
@@ -106,10 +107,8 @@ def summary_sections(report: Report, todo: Iterable[str] | None = None) -> Itera
         yield from islice(differences.difference_sections(report), MAX_CONDITIONS)
     lines = [TextLine(line) for line in answers.answers_elsewhere(report)]
     lines += [TextLine(line, "yellow") for line in _notes(report, todo)]
-    rest = (
-        f"every point, cost model, memory, audit: breakeven report {report.name}{report.options}"
-        " --detail"
-    )
+    command = f"breakeven report {quote(report.name)}{report.options} --detail"
+    rest = f"every point, cost model, memory, audit: {command}"
     lines.append(TextLine(rest, "dim"))
     yield Section(title="", lines=lines)
 

@@ -135,11 +135,13 @@ def generation_view() -> Select[Any]:
     arm = CreateView(arm_view(), "arm").table
     timed = [kind.name for kind in kinds_of("language") if kind.sampled]
     times = [name for kind in timed for name in KINDS[kind].metrics]
+    compared = {name for kind in KINDS.values() if kind.name not in timed for name in kind.metrics}
     other = {
         metric_column(spec)[0]
         for spec in _declared()
         if spec.modality == "vision"
         or spec.read == "item"
+        or (spec.modality is None and spec.name in compared)
         or (spec.read == "round" and spec.name not in times)
     }
     hidden = other | {"image_size", "image_shape", "corruption", "severity", "batch"}
