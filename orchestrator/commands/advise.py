@@ -21,13 +21,13 @@ from store.errors import StoreError
 from store.open.engine import Engine, connect_readonly
 from store.read.advice.advice import (
     AdviceRequest,
+    MethodFacts,
     RefusedError,
     advice_of,
     checked,
     command_line,
     condition_arms,
 )
-from store.read.advice.condition_arms import MethodFacts
 from store.read.advice.policy_file import policy_file
 from store.read.advice.timed_arms import fresh_figures
 from store.rows.location import database_option

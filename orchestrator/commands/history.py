@@ -11,7 +11,7 @@ import typer
 from orchestrator import text_table
 from orchestrator.commands.options import Database, SweepName, TableOrJson
 from store.open.engine import connect_readonly
-from store.read.evidence.trends import sweep_trends
+from store.read.evidence.history import sweep_trends
 from sweeps.analysis.trends import Trend
 from sweeps.model.metrics import INTERVAL
 from sweeps.text.trends import change_text, ends_text, trends_text

@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, bindparam, delete, distinct, func, select
 
+from store.derive.sample_store import Spread, compute_here
 from store.derive.savings_curves import (
     ALONG_FIELDS,
     REQUESTED,
@@ -21,7 +22,6 @@ from store.derive.savings_curves import (
     missing_work,
     points_by_line,
 )
-from store.derive.spread import Spread, compute_here
 from store.rows.row_mapping import finite, insert_into
 from store.rows.transactions import batches
 from store.schema.tables import (
@@ -32,12 +32,13 @@ from store.schema.tables import (
     EFFECT,
     SWEEP,
     SWEEP_COMPARISON,
+    gmacs_total,
     named,
+    newest_answer,
 )
-from store.views.columns import gmacs_total, newest_answer
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.curve import Curve, Point, break_even, fit_points, launch_work_of, predicted
-from sweeps.stats.pooling import SpeedUp
+from sweeps.stats.pooling import SpeedUp, Verdict
 from sweeps.stats.timing import ANALYSIS_VERSION
 from sweeps.text.curves import AMOUNT_WORDS, describe_curve, points_left_out
 
@@ -62,47 +63,47 @@ def curve_of(
     """
     # of two at one x the newer stays
     points = {
-        float(x): Point(
-            x=x,
-            speedup=row.effect,
-            **dict(zip(("low", "high", "verdict"), _interval(row, alpha), strict=True)),
-            se=row.effect_se,
-            pairs=row.n,
-            seconds=row.seconds,
-            gmacs_baseline=row.gmacs_baseline,
-            gmacs=row.gmacs_arm,
-            comparison_id=row.comparison_id,
-            wrong=wrong(split_flags(row.flags)),
-            no_op="no_effect" in split_flags(row.flags),
-        )
+        float(x): effect_point(row, x, alpha)
         for row, x in zip(rows, places or [getattr(row, axis) for row in rows], strict=True)
         if x is not None and (x or axis not in SIZE_AXES)
     }
     return Curve(axis=axis, points=tuple(points.values()))
 
 
-def _interval(row: Row[Any], alpha: float | None) -> tuple[float | None, float | None, Any]:
+def effect_point(row: Row[Any], x: float, alpha: float | None, *, work: bool = True) -> Point:
+    """A row of `effect_row` as a point of a curve at `x`, its interval at the level `alpha`, or the
+    stored one where that is `None`; without `work`, no model is fitted to it.
+    """
+    low, high, verdict = _interval(row, alpha)
+    flags = split_flags(row.flags)
+    return Point(
+        x=x,
+        speedup=row.effect,
+        low=low,
+        high=high,
+        verdict=verdict,
+        se=row.effect_se,
+        pairs=row.n,
+        gmacs_baseline=row.gmacs_baseline if work else None,
+        gmacs=row.gmacs_arm if work else None,
+        comparison_id=row.comparison_id,
+        wrong=wrong(flags),
+        no_op="no_effect" in flags,
+    )
+
+
+def _interval(row: Row[Any], alpha: float | None) -> tuple[float | None, float | None, Verdict]:
     """Ends and verdict of a point; around an amount that was read once, and has a verdict, lies the
     floor.
     """
-    if (
-        row.compared == "amount"
-        and row.effect_low is None
-        and row.verdict not in ("insufficient", "quarantined")
-    ):
+    undecided = row.verdict in ("insufficient", "quarantined")
+    if row.compared == "amount" and row.effect_low is None and not undecided:
         return row.effect / (1 + row.floor), row.effect * (1 + row.floor), row.verdict
-    return at_level(row, alpha)
-
-
-def at_level(row: Row[Any], alpha: float | None) -> tuple[float | None, float | None, Any]:
-    """Ends of the interval and verdict of a row of `effect_row` at the level `alpha`; those stored
-    where it is `None`.
-    """
     if alpha is None or row.effect_se is None or not row.effect_freedom:
         return row.effect_low, row.effect_high, row.verdict
     found = SpeedUp(log(row.effect), row.effect_se, row.effect_freedom, row.n, alpha)
     ends = (found.low, found.high) if found.half_width < inf else (None, None)
-    return *ends, row.verdict if row.verdict in ("insufficient", "quarantined") else found.verdict()
+    return *ends, row.verdict if undecided else found.verdict()
 
 
 _SECONDS = {"ms": 1e-3, "s": 1.0}
@@ -185,7 +186,7 @@ POINTS = (
             EFFECT.c.gmacs_baseline.label("gmacs"),
         ),
         *named(EFFECT, "metric host comparison_id tokens threads effect effect_low effect_high"),
-        *named(EFFECT, "effect_se effect_freedom rounds seconds compared n verdict flags"),
+        *named(EFFECT, "effect_se effect_freedom compared n verdict flags"),
         *named(EFFECT, "floor unit baseline_value"),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
     )

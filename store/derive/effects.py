@@ -4,10 +4,11 @@ raw data.
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from itertools import groupby
 from math import exp, inf, log, sqrt
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -25,8 +26,7 @@ from sqlalchemy import (
 )
 
 from store.derive.payloads import STORES, payload_of
-from store.derive.sample_store import PayloadStore, StoredPair, quarantined
-from store.derive.spread import Spread, compute_here
+from store.derive.sample_store import PayloadStore, Spread, StoredPair, compute_here, quarantined
 from store.rows.row_mapping import ARM_CONDITION, insert_into, timestamp
 from store.schema.tables import (
     ARM_RESULT,
@@ -45,6 +45,8 @@ from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import SAME_COUNTS
 from sweeps.stats.pooling import ALPHA, macs_speedup, quantile, ratio_verdict, realised_share
+
+_Key = TypeVar("_Key", bound=tuple[str, ...])
 
 
 def same_work(baseline: FromClause, arm: FromClause) -> ColumnElement[bool]:
@@ -142,7 +144,9 @@ def _pairs() -> Select[Any]:
         *named(PAIR, "comparison_id attempt baseline arm failure"),
         *named(COMPARISON, "question_id prompt_tokens"),
         *named(
-            ATTEMPT, "flags started_at ended_at source host process calibration_id round protocol"
+            ATTEMPT,
+            "flags started_at ended_at source host process calibration_id round protocol"
+            " project_commit",
         ),
         CALIBRATION.c.process_sd,
         func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
@@ -215,6 +219,23 @@ def stored_pairs(
     """
     of = {"comparisons": list(comparisons), "environment": environment, "kind": kind}
     return connection.execute(_PAIRS, of).all()
+
+
+def compare_groups(
+    connection: Connection,
+    pairs: Iterable[StoredPair],
+    kind: str,
+    key: Callable[[StoredPair], _Key],
+) -> Iterator[tuple[_Key, list[StoredPair], MetricSpec, dict[str, Any]]]:
+    """The figures by each metric of groups of stored pairs of a kind, those of equal `key`, with
+    the pairs that they rest on; nothing is stored.
+    """
+    payload = payload_of(kind)
+    for place, group in groupby(sorted(pairs, key=key), key):
+        used = payload.used(list(group))
+        load = cache(partial(payload.load, connection))
+        for spec, figures in payload.compare(used, load) if used else ():
+            yield place, used, spec, figures
 
 
 def derive_effects(

@@ -21,8 +21,15 @@ from sqlalchemy import (
 )
 
 from store.rows.transactions import batches
-from store.schema.tables import COMPARISON, EFFECT, PANEL, PANEL_PROGRESS, SWEEP_COMPARISON
-from store.views.columns import IS_SPEEDUP, newest_answer
+from store.schema.tables import (
+    COMPARISON,
+    EFFECT,
+    IS_SPEEDUP,
+    PANEL,
+    PANEL_PROGRESS,
+    SWEEP_COMPARISON,
+    newest_answer,
+)
 
 _LINKED = SWEEP_COMPARISON.join(COMPARISON)
 _TOUCHED = (

@@ -6,18 +6,18 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from math import exp
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from sqlalchemy import Connection, Row, Table
 
 from store.rows.row_mapping import finite
-from store.rows.sample_archive import stored_samples
-from store.rows.sample_codec import (
+from store.rows.samples import (
     Times,
     Timings,
     pack_samples,
     pack_series,
+    stored_samples,
     timings,
     unpack_samples,
 )
@@ -38,6 +38,27 @@ Load = Callable[[int], T]
 """Reads the raw data of an attempt."""
 Figures = Iterator[tuple[MetricSpec, dict[str, Any]]]
 """For each metric its columns of `effect_row`."""
+
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+Compute = Callable[[Connection, Sequence[_Task]], list[_Result]]
+"""The results of tasks, in their order; the connection reads raw data, which never change."""
+
+
+class Spread(Protocol):
+    """Computes the results of tasks, in their order."""
+
+    def __call__(
+        self, compute: Compute[_Task, _Result], connection: Connection, tasks: Sequence[_Task], /
+    ) -> list[_Result]: ...
+
+
+def compute_here(
+    compute: Compute[_Task, _Result], connection: Connection, tasks: Sequence[_Task]
+) -> list[_Result]:
+    """In this process, within its transaction."""
+    return compute(connection, tasks)
 
 
 class PayloadStore(ABC, Generic[T]):

@@ -9,8 +9,15 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Select, and_, bindparam, select
 
-from store.schema.tables import COMPARISON, EFFECT, SWEEP_COMPARISON, named
-from store.views.columns import gmacs_saved, gmacs_total, newest_answer
+from store.schema.tables import (
+    COMPARISON,
+    EFFECT,
+    SWEEP_COMPARISON,
+    gmacs_saved,
+    gmacs_total,
+    named,
+    newest_answer,
+)
 from sweeps.model.identity import canonical, digest
 
 GMACS_SAVED = "gmacs_saved"
@@ -78,7 +85,7 @@ _LINKED = _SAME.join(SWEEP_COMPARISON)
 ALONG_FIELDS = (
     _with_setting(
         *named(EFFECT, "comparison_id metric host measured_at effect effect_low effect_high n"),
-        *named(EFFECT, "effect_se effect_freedom rounds seconds compared"),
+        *named(EFFECT, "effect_se effect_freedom compared"),
         *(EFFECT.c.gmacs_baseline, gmacs_total(EFFECT).label("gmacs_arm")),
         *(EFFECT.c.verdict, EFFECT.c.flags, EFFECT.c.floor, EFFECT.c.threads.label("ran_threads")),
         gmacs_saved(EFFECT).label(GMACS_SAVED),

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, Engine, Row, and_, bindparam, select
 
 from store.rows.placement import Place
-from store.rows.transactions import batches, reading
+from store.rows.transactions import fetch_values, reading, rows_in
 from store.schema.tables import (
     ARM_RESULT,
     ATTEMPT,
@@ -45,20 +45,10 @@ RATIOS = select(*named(EFFECT, _RATIO)).where(
 )
 EXECUTIONS = (
     select(
-        *(
-            PAIR.c.comparison_id,
-            ATTEMPT.c.environment,
-            ATTEMPT.c.host,
-            ATTEMPT.c.round,
-            ATTEMPT.c.protocol,
-            ATTEMPT.c.flags,
-        ),
-        *(
-            FAILURE.c.reason,
-            FAILURE.c.message,
-            SAMPLE.c.rounds.label("pairs"),
-            TEXT_SCORES.c.complete,
-        ),
+        PAIR.c.comparison_id,
+        *named(ATTEMPT, "environment host round protocol flags"),
+        *named(FAILURE, "reason message"),
+        *(SAMPLE.c.rounds.label("pairs"), TEXT_SCORES.c.complete),
         (PREDICTIONS.c.images + PREDICTIONS.c.unreadable).label("seen"),
         *(BASELINE.c.implementation.label("baseline_implementation"), ARM.c.implementation),
     )
@@ -207,17 +197,9 @@ class _Known:
         return Answers(
             answered,
             {key: pairs for key, pairs in short.items() if key not in answered},
-            {
-                comparison_id: message
-                for comparison_id, message in self._errors.items()
-                if comparison_id not in measured
-            },
+            {key: message for key, message in self._errors.items() if key not in measured},
             dict(self._answered),
-            {
-                comparison_id: reasons
-                for comparison_id, reasons in self._quarantined.items()
-                if comparison_id not in measured
-            },
+            {key: reasons for key, reasons in self._quarantined.items() if key not in measured},
         )
 
 
@@ -230,8 +212,7 @@ def doubted(engine: Engine, doubt: Doubt, environment_ids: Collection[str]) -> s
         .where(EFFECT.c.environment.in_(sorted(environment_ids)), _DOUBTS[doubt])
         .distinct()
     )
-    with reading(engine) as connection:
-        return set(connection.execute(found).scalars())
+    return set(fetch_values(engine, found))
 
 
 def environments_since(engine: Engine, sweep: str, began: float) -> set[str]:
@@ -244,8 +225,7 @@ def environments_since(engine: Engine, sweep: str, began: float) -> set[str]:
         .select_from(measured)
         .where(SWEEP.c.name == sweep, ATTEMPT.c.ended_at >= began)
     )
-    with reading(engine) as connection:
-        return set(connection.execute(found.distinct()).scalars())
+    return set(fetch_values(engine, found.distinct()))
 
 
 def _no_easier(requested: Protocol, made: Protocol) -> bool:
@@ -314,28 +294,18 @@ def stale_answers(
 
 def _measured(engine: Engine, question_ids: list[str]) -> Iterator[Any]:
     """A row for each measured answer and metric, newest first."""
-    columns = (
-        COMPARISON.c.comparison_id,
-        COMPARISON.c.question_id,
-        COMPARISON.c.payload,
-        COMPARISON.c.content_hashes,
-    )
-    answers = EFFECT.join(COMPARISON).join(ENVIRONMENT)
-    rows = select(
-        *columns,
-        EFFECT.c.environment,
-        ENVIRONMENT.c.device,
-        ENVIRONMENT.c.device_name,
-        ENVIRONMENT.c.facts,
-    )
     rows = (
-        rows.select_from(answers)
+        select(
+            *named(COMPARISON, "comparison_id question_id payload content_hashes"),
+            EFFECT.c.environment,
+            *named(ENVIRONMENT, "device device_name facts"),
+        )
+        .select_from(EFFECT.join(COMPARISON).join(ENVIRONMENT))
         .where(EFFECT.c.effect.is_not(None))
         .order_by(EFFECT.c.measured_at.desc())
     )
     with reading(engine) as connection:
-        for batch in batches(question_ids):
-            yield from connection.execute(rows.where(COMPARISON.c.question_id.in_(batch)))
+        yield from rows_in(connection, rows, COMPARISON.c.question_id, question_ids)
 
 
 def _changed_question(

@@ -6,11 +6,11 @@ from collections.abc import Collection
 from math import inf, log
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Engine, bindparam, func, select
+from sqlalchemy import ColumnElement, Engine, Row, func, select
 
-from store.derive.break_evens import at_level
+from store.derive.break_evens import effect_point
 from store.rows.placement import Place
-from store.rows.transactions import batches, reading
+from store.rows.transactions import batches, fetch_values, reading, rows_in
 from store.schema.tables import (
     ATTEMPT,
     EFFECT,
@@ -18,17 +18,17 @@ from store.schema.tables import (
     SWEEP,
     SWEEP_COMPARISON,
     SWEEP_JOB,
+    gmacs_total,
     named,
 )
-from sweeps.model.flags import split_flags, wrong
+from sweeps.model.flags import split_flags
 from sweeps.stats.curve import Point
 
-_FIGURES = (
-    "comparison_id environment host metric tokens gmacs_baseline gmacs gmacs_overhead "
-    "effect effect_low effect_high effect_se effect_freedom n rounds verdict flags "
-    "failure"
+_COLUMNS = (
+    *named(EFFECT, "comparison_id environment host metric tokens compared gmacs_baseline"),
+    gmacs_total(EFFECT).label("gmacs_arm"),
+    *named(EFFECT, "effect effect_low effect_high effect_se effect_freedom n rounds verdict flags"),
 )
-_COLUMNS = named(EFFECT, _FIGURES)
 
 
 class CurrentEffect(NamedTuple):
@@ -39,7 +39,7 @@ class CurrentEffect(NamedTuple):
     metric: str
     tokens: int | None
     """Size of the work; `None` of a failure."""
-    effect: Any
+    effect: Row[Any]
     """The row of `effect_row`."""
 
     @property
@@ -64,26 +64,8 @@ class CurrentEffect(NamedTuple):
         ) and "no_effect" not in split_flags(self.effect.flags)
 
     def point(self, x: float, alpha: float | None = None, *, work: bool = True) -> Point:
-        """It as a point of a curve at `x`, by intervals at `alpha` where that is given; without
-        `work`, no model is fitted.
-        """
-        row, flags = self.effect, split_flags(self.effect.flags)
-        macs = None if row.gmacs is None else row.gmacs + (row.gmacs_overhead or 0.0)
-        low, high, verdict = at_level(row, alpha)
-        return Point(
-            x=x,
-            speedup=row.effect,
-            low=low,
-            high=high,
-            se=row.effect_se,
-            verdict=verdict,
-            pairs=row.n,
-            gmacs_baseline=row.gmacs_baseline if work else None,
-            gmacs=macs if work else None,
-            comparison_id=self.comparison_id,
-            wrong=wrong(flags),
-            no_op="no_effect" in flags,
-        )
+        """It as a point of a curve at `x`, see `effect_point`."""
+        return effect_point(self.effect, x, alpha, work=work)
 
 
 def load_effects(
@@ -100,16 +82,14 @@ def load_effects(
             CurrentEffect(
                 row.comparison_id, Place(row.environment, row.host), row.metric, row.tokens, row
             )
-            for ids in batches(sorted(comparison_ids))
-            for row in connection.execute(found.where(EFFECT.c.comparison_id.in_(ids)))
+            for row in rows_in(connection, found, EFFECT.c.comparison_id, sorted(comparison_ids))
         ]
 
 
 def linked(engine: Engine, sweep: str) -> set[str]:
     """The comparisons that any revision of the sweep of that name requested."""
     ids = select(SWEEP_COMPARISON.c.comparison_id).join_from(SWEEP_COMPARISON, SWEEP)
-    with reading(engine) as connection:
-        return set(connection.execute(ids.where(SWEEP.c.name == sweep)).scalars())
+    return set(fetch_values(engine, ids.where(SWEEP.c.name == sweep)))
 
 
 def measured_s(engine: Engine, sweep: str, environment_ids: Collection[str]) -> float:
@@ -124,16 +104,10 @@ def first_run_s(
     engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]
 ) -> float:
     """How long the first attempts at the comparisons took in some environments, in seconds."""
-    first = select(func.min(PAIR.c.attempt)).where(
-        PAIR.c.comparison_id.in_(bindparam("ids", expanding=True))
-    )
-    first = first.group_by(PAIR.c.comparison_id)
+    first = select(func.min(PAIR.c.attempt).label("attempt")).group_by(PAIR.c.comparison_id)
     with reading(engine) as connection:
-        attempts = {
-            row
-            for ids in batches(sorted(comparison_ids))
-            for row in connection.execute(first, {"ids": ids}).scalars()
-        }
+        rows = rows_in(connection, first, PAIR.c.comparison_id, sorted(comparison_ids))
+        attempts = {row.attempt for row in rows}
     return sum(
         _total_s(engine, ATTEMPT.c.id.in_(ids), environment_ids)
         for ids in batches(sorted(attempts))
@@ -143,7 +117,6 @@ def first_run_s(
 def _total_s(
     engine: Engine, attempts: ColumnElement[bool], environment_ids: Collection[str]
 ) -> float:
-    total = select(func.sum(ATTEMPT.c.ended_at - ATTEMPT.c.started_at))
-    with reading(engine) as connection:
-        here = ATTEMPT.c.environment.in_(sorted(environment_ids))
-        return float(connection.execute(total.where(attempts, here)).scalar() or 0.0)
+    here = ATTEMPT.c.environment.in_(sorted(environment_ids))
+    total = select(func.sum(ATTEMPT.c.ended_at - ATTEMPT.c.started_at)).where(attempts, here)
+    return float(fetch_values(engine, total)[0] or 0.0)

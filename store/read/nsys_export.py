@@ -83,19 +83,12 @@ class _Export(NamedTuple):
         )
         for row in found:
             values = {**absent, **dict(zip(there, row, strict=True))}
-            wrong = next(
-                (
-                    each
-                    for each in INTEGERS & values.keys()
-                    if not isinstance(values[each], int | None)
-                ),
-                None,
-            )
-            if wrong is not None:
-                raise TraceError(
-                    f"its table {name} holds {values[wrong]!r:.40} as {wrong}; expected a whole"
-                    " number"
-                )
+            for each in INTEGERS & values.keys():
+                if not isinstance(values[each], int | None):
+                    raise TraceError(
+                        f"its table {name} holds {values[each]!r:.40} as {each}; expected a whole"
+                        " number"
+                    )
             yield values
 
     def text(self, value: Any) -> str | None:
@@ -114,7 +107,7 @@ def read_nsys(path: Path) -> DeviceTrace:
         if STRINGS in columns:
             export = export._replace(strings=_strings(connection, columns))
         _check_kernels(columns)
-        rows = [*_kernels(export), *_graphs(export), *_copies(export), *_fills(export)]
+        rows = list(_runs(export))
         runs = [run for _, run in dict.fromkeys(rows)]
         if not any(run.activity == "kernel" for run in runs):
             raise TraceError(
@@ -247,78 +240,56 @@ def _times(row: Mapping[str, Any], name: str) -> tuple[int, int] | None:
     start, end = row["start"], row["end"]
     if start is None or end is None:
         return None
-    if not isinstance(start, int) or not isinstance(end, int):
-        wrong = start if not isinstance(start, int) else end
-        raise TraceError(f"its table {name} holds {wrong!r} as a time; expected whole nanoseconds")
+    for each in (start, end):
+        if not isinstance(each, int):
+            raise TraceError(
+                f"its table {name} holds {each!r} as a time; expected whole nanoseconds"
+            )
     return (start, end) if end > start else None
 
 
-def _device_runs(
-    export: _Export, name: str, *more: str
-) -> Iterator[tuple[dict[str, Any], tuple[int, int]]]:
-    for row in export.rows(
-        name, "start", "end", "deviceId", "globalPid", "correlationId", *DISTINGUISHING, *more
-    ):
-        times = _times(row, name)
-        if times is not None:
-            yield row, times
+RUNS = {
+    KERNELS: KERNEL_NAMES,
+    GRAPHS: ("graphId",),
+    COPIES: ("bytes", "copyKind"),
+    FILLS: ("bytes",),
+}
+"""Tables of what ran on a device, and their columns beyond those that all have."""
 
 
-def _run(
-    row: Mapping[str, Any],
-    times: tuple[int, int],
-    name: str,
-    activity: Activity,
-    *,
-    moved: int | None = None,
-    whole_graph: bool = False,
-) -> _Placed:
-    device = row["deviceId"] if row["deviceId"] != HOST else None
-    run = DeviceActivity(
-        name, activity, *times, device, row["globalPid"], row["correlationId"], moved, whole_graph
-    )
-    return tuple(row[each] for each in DISTINGUISHING), run
+def _runs(export: _Export) -> Iterator[_Placed]:
+    """Kernels, launches of CUDA graphs where nsys records the graph instead of its kernels, copies
+    and fills.
+    """
+    common = ("start", "end", "deviceId", "globalPid", "correlationId", *DISTINGUISHING)
+    for table_name, more in RUNS.items():
+        for row in export.rows(table_name, *common, *more):
+            times = _times(row, table_name)
+            if times is None:
+                continue
+            name, activity, passes = _described(export, table_name, row)
+            moved = None if row.get("bytes") is None else passes * int(row["bytes"])
+            device = row["deviceId"] if row["deviceId"] != HOST else None
+            process = (row["globalPid"], row["correlationId"])
+            run = DeviceActivity(
+                name, activity, *times, device, *process, moved, table_name == GRAPHS
+            )
+            yield tuple(row[each] for each in DISTINGUISHING), run
 
 
-def _kernels(export: _Export) -> Iterator[_Placed]:
-    for row, times in _device_runs(export, KERNELS, *KERNEL_NAMES):
+def _described(
+    export: _Export, table_name: str, row: Mapping[str, Any]
+) -> tuple[str, Activity, int]:
+    """The name of a run, what it is, and how often the device's memory moves each of its bytes."""
+    if table_name == KERNELS:
         names = (export.text(row[each]) for each in KERNEL_NAMES)
-        yield _run(row, times, next(filter(None, names), "a kernel without a name"), "kernel")
-
-
-def _graphs(export: _Export) -> Iterator[_Placed]:
-    """Launches of CUDA graphs where nsys records the graph instead of its kernels."""
-    for row, times in _device_runs(export, GRAPHS, "graphId"):
-        yield _run(
-            row,
-            times,
-            f"CUDA graph {(row['graphId'] or 0) & 0xFFFFFFFF}",
-            "kernel",
-            whole_graph=True,
-        )
-
-
-def _copies(export: _Export) -> Iterator[_Placed]:
-    for row, times in _device_runs(export, COPIES, "bytes", "copyKind"):
-        kind, passes = COPY_KINDS.get(row["copyKind"], (f"kind {row['copyKind']}", 1))
-        yield _run(
-            row,
-            times,
-            f"memcpy {kind}",
-            "memcpy",
-            moved=None if row["bytes"] is None else passes * int(row["bytes"]),
-        )
-
-
-def _fills(export: _Export) -> Iterator[_Placed]:
-    for row, times in _device_runs(export, FILLS, "bytes"):
-        yield _run(
-            row,
-            times,
-            "memset",
-            "memset",
-            moved=None if row["bytes"] is None else int(row["bytes"]),
-        )
+        return next(filter(None, names), "a kernel without a name"), "kernel", 1
+    if table_name == GRAPHS:
+        return f"CUDA graph {(row['graphId'] or 0) & 0xFFFFFFFF}", "kernel", 1
+    if table_name == FILLS:
+        return "memset", "memset", 1
+    kind, passes = COPY_KINDS.get(row["copyKind"], (f"kind {row['copyKind']}", 1))
+    return f"memcpy {kind}", "memcpy", passes
 
 
 def _calls(export: _Export) -> Iterator[ApiCall]:

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, select
 from store.read.curves import with_ceilings
 from store.rows.frames import read_frame, rows_of
 from store.rows.profiles import interval_estimate
-from store.rows.transactions import batches, reading
+from store.rows.transactions import reading, rows_in
 from store.schema.tables import named
 from store.views.public import TABLES
 from sweeps.analysis.rows import CeilingRow, EffectRow, ProfileRow, SizedRow
@@ -80,18 +80,10 @@ def operator_rows(engine: Engine, profile_ids: Collection[str]) -> "pd.DataFrame
 
     kernel = TABLES["kernel"]
     names = ("profile_id", "name", "count", "ms", "gmacs", "bytes_moved")
-    columns = named(kernel, names)
-    rows: list[tuple[Any, ...]] = []
+    operators = select(*named(kernel, names)).where(kernel.c.activity == "operator")
     with reading(engine) as connection:
-        for batch in batches(sorted(set(profile_ids))):
-            own = kernel.c.profile_id.in_(batch)
-            rows += [
-                tuple(row)
-                for row in connection.execute(
-                    select(*columns).where(own, kernel.c.activity == "operator")
-                )
-            ]
-    return pd.DataFrame.from_records(rows, columns=list(names))
+        rows = rows_in(connection, operators, kernel.c.profile_id, sorted(set(profile_ids)))
+        return pd.DataFrame.from_records([tuple(row) for row in rows], columns=list(names))
 
 
 @dataclass(frozen=True, kw_only=True)

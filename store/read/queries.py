@@ -29,7 +29,7 @@ from store.rows.frames import read_frame
 from store.rows.location import database_option, display_name
 from store.rows.profiles import best_peaks
 from store.rows.row_mapping import timestamp
-from store.rows.transactions import reading
+from store.rows.transactions import fetch, reading
 from store.schema.tables import (
     ATTEMPT,
     CALIBRATION,
@@ -40,6 +40,7 @@ from store.schema.tables import (
     PANEL,
     PANEL_PROGRESS,
     PREDICTIONS,
+    SAME_PANEL,
     STATES,
     SWEEP,
     SWEEP_JOB,
@@ -138,13 +139,8 @@ def find_sweep(engine: Engine, name: str) -> dict[str, Any]:
 
 def stored_sweeps(engine: Engine) -> dict[str, str]:
     """The file of each sweep by its name, newest revisions."""
-    with reading(engine) as connection:
-        return {
-            row.name: row.text
-            for row in connection.execute(
-                select(SWEEP.c.name, SWEEP.c.text).order_by(SWEEP.c.revision)
-            )
-        }
+    rows = fetch(engine, select(SWEEP.c.name, SWEEP.c.text).order_by(SWEEP.c.revision))
+    return {row.name: row.text for row in rows}
 
 
 def view_rows(engine: Engine, view: str) -> "pd.DataFrame":
@@ -174,14 +170,10 @@ def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> 
     """The statement of `sweep_rows`, which may be narrowed; `panels` selects the `panel_id` of
     those whose rows are wanted.
     """
-    table, sweeps, pairs = _view(view), _view("sweep_comparison"), PAIR
-    linked = select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)
+    table, linked = _view(view), _linked(name)
     if panels is not None:
-        linked = linked.where(
-            sweeps.c.comparison_id.in_(
-                select(COMPARISON.c.comparison_id).where(COMPARISON.c.panel_id.in_(panels))
-            )
-        )
+        of_panels = select(COMPARISON.c.comparison_id).where(COMPARISON.c.panel_id.in_(panels))
+        linked = linked.where(linked.selected_columns.comparison_id.in_(of_panels))
     order: list[ColumnElement[Any]] = named(table, SWEEP_VIEWS[view])
     rows = select(table)
     if "sweep" in table.c:
@@ -195,22 +187,19 @@ def sweep_statement(name: str, view: str, panels: Select[Any] | None = None) -> 
     if view == "break_even":
         order.insert(0, case({"tokens": 0, "gmacs": 1}, value=table.c.axis, else_=2))
     elif view in {"generation", "arm", "profile", "kernel"}:
-        measured = table.c.attempt.in_(
-            select(pairs.c.attempt).where(pairs.c.comparison_id.in_(linked))
-        )
-        rows = rows.where(
-            or_(measured, table.c.comparison_id.in_(linked))
-            if "comparison_id" in table.c
-            else measured
-        )
+        own = [
+            table.c.attempt.in_(select(PAIR.c.attempt).where(PAIR.c.comparison_id.in_(linked))),
+            *(column.in_(linked) for column in table.c if column.name == "comparison_id"),
+        ]
+        rows = rows.where(or_(*own))
     elif "sweep" not in table.c:
         rows = rows.where(table.c.comparison_id.in_(linked))
     if view == "accuracy":
         classes = select(func.max(PREDICTIONS.c.classes)).join_from(
-            PREDICTIONS, pairs, PREDICTIONS.c.attempt == pairs.c.attempt
+            PREDICTIONS, PAIR, PREDICTIONS.c.attempt == PAIR.c.attempt
         )
         rows = rows.add_columns(
-            classes.where(pairs.c.comparison_id == table.c.comparison_id)
+            classes.where(PAIR.c.comparison_id == table.c.comparison_id)
             .scalar_subquery()
             .label("classes")
         )
@@ -232,15 +221,13 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
     `task_drop` with its interval is the share of documents that the arm loses against that
     baseline.
     """
-    quality, sweeps, pair, attempt = _view("quality"), _view("sweep_comparison"), PAIR, ATTEMPT
+    quality, pair, attempt = _view("quality"), PAIR, ATTEMPT
     result, baseline, drop, newer = (
         _view("metric").alias(alias) for alias in ("result", "baseline", "task_drop", "newer")
     )
     other, other_attempt = pair.alias("other"), attempt.alias("other_attempt")
     other_baseline = select(other.c.attempt).where(
-        other.c.attempt == pair.c.attempt,
-        other.c.arm == pair.c.arm,
-        other.c.baseline < pair.c.baseline,
+        same_arm(other, pair), other.c.baseline < pair.c.baseline
     )
     newer_result = (
         select(other.c.attempt)
@@ -292,9 +279,7 @@ def zeroshot_rows(engine: Engine, name: str) -> "pd.DataFrame":
             ),
         )
         .where(
-            quality.c.comparison_id.in_(
-                select(sweeps.c.comparison_id).where(sweeps.c.sweep == name)
-            ),
+            quality.c.comparison_id.in_(_linked(name)),
             ~other_baseline.exists(),
             ~newer_result.exists(),
         )
@@ -309,14 +294,14 @@ def execution_rows(engine: Engine, name: str) -> "pd.DataFrame":
 
     `system_metrics` are mappings; `comparison_ids` lists what each attempt measured.
     """
-    execution, sweeps = _view("execution"), _view("sweep_comparison")
-    linked = PAIR.c.comparison_id.in_(select(sweeps.c.comparison_id).where(sweeps.c.sweep == name))
-    pairs = select(PAIR.c.attempt, PAIR.c.comparison_id).where(linked, PAIR.c.failure.is_(None))
+    execution = _view("execution")
+    pairs = select(PAIR.c.attempt, PAIR.c.comparison_id).where(
+        PAIR.c.comparison_id.in_(_linked(name)), PAIR.c.failure.is_(None)
+    )
     measured: dict[int, list[str]] = defaultdict(list)
-    with reading(engine) as connection:
-        for row in connection.execute(pairs.order_by(PAIR.c.attempt, PAIR.c.comparison_id)):
-            measured[row.attempt].append(row.comparison_id)
-    attempts = select(PAIR.c.attempt).where(linked, PAIR.c.failure.is_(None))
+    for row in fetch(engine, pairs.order_by(PAIR.c.attempt, PAIR.c.comparison_id)):
+        measured[row.attempt].append(row.comparison_id)
+    attempts = pairs.with_only_columns(PAIR.c.attempt)
     rows = (
         select(execution)
         .where(execution.c.attempt.in_(attempts))
@@ -375,11 +360,13 @@ def sweep_list(engine: Engine) -> list[dict[str, Any]]:
         .where(newest_revision(SWEEP))
         .order_by(SWEEP.c.submitted_at.desc(), SWEEP.c.id.desc())
     )
-    with reading(engine) as connection:
-        found = [dict(row._mapping) for row in connection.execute(statement)]
     return [
-        row | {"submitted_at": timestamp(row["submitted_at"]), "measured": bool(row["measured"])}
-        for row in found
+        {
+            **row._mapping,
+            "submitted_at": timestamp(row.submitted_at),
+            "measured": bool(row.measured),
+        }
+        for row in fetch(engine, statement)
     ]
 
 
@@ -390,13 +377,8 @@ def panel_counts(engine: Engine, sweeps: Sequence[str]) -> "pd.DataFrame":
     A row for each combination found of `sweep`, `metric`, `PANEL_COLUMNS`, `baseline` and
     `ARM_COLUMNS`.
     """
-    own = {
-        "environment": PANEL,
-        "host": PANEL,
-        "threads": PANEL,
-        "metric": PANEL,
-        "device_name": ENVIRONMENT,
-    }
+    of_panel = dict.fromkeys(("environment", "host", "threads", "metric"), PANEL)
+    own = {**of_panel, "device_name": ENVIRONMENT}
     names = ("metric", *PANEL_COLUMNS, "baseline", *ARM_COLUMNS)
     columns: list[ColumnElement[Any]] = [own.get(name, COMPARISON).c[name] for name in names]
     columns.append(SWEEP.c.name.label("sweep"))
@@ -407,16 +389,7 @@ def panel_counts(engine: Engine, sweeps: Sequence[str]) -> "pd.DataFrame":
             func.max(PANEL.c.measured_at).label("measured_at"),
         )
         .select_from(
-            SWEEP.join(PANEL)
-            .join(
-                PANEL_PROGRESS,
-                and_(
-                    PANEL_PROGRESS.c.sweep == PANEL.c.sweep,
-                    PANEL_PROGRESS.c.panel_id == PANEL.c.panel_id,
-                ),
-            )
-            .join(COMPARISON)
-            .join(ENVIRONMENT)
+            SWEEP.join(PANEL).join(PANEL_PROGRESS, SAME_PANEL).join(COMPARISON).join(ENVIRONMENT)
         )
         .where(SWEEP.c.name.in_(sweeps), newest_revision(SWEEP))
         .group_by(*columns)
@@ -496,6 +469,12 @@ def _panel_statement(
     )
     given = [*equal(table), *allowed(table)]
     return sweep_statement(sweep, view, panels).where(*given)
+
+
+def _linked(sweep: str) -> Select[Any]:
+    """Selects the comparisons of the newest revision of a sweep."""
+    links = _view("sweep_comparison")
+    return select(links.c.comparison_id).where(links.c.sweep == sweep)
 
 
 def _view(name: str) -> Any:

@@ -2,6 +2,7 @@
 nodes and devices.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from hashlib import sha1
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ from store.schema.tables import (
     newest_revision,
 )
 from sweeps.analysis.job_estimate import EndedJob, OpenJob, estimated_seconds, time_left
-from sweeps.model.flags import FLAGS, split_flags
+from sweeps.model.flags import quarantine_reasons, split_flags
 from sweeps.model.job import Job
 from sweeps.text.condition_text import job_label
 
@@ -179,16 +180,16 @@ def seconds_left(
 def _progress(connection: Connection, group: Any, now: float) -> RunProgress:
     jobs = _open_jobs(connection, group.id, group.device)
     running = [job for job in jobs if job.state == "running"]
-    newest = max((job for job in running if job.renewed_at), key=_renewed, default=None)
+    renewed = (job for job in running if job.renewed_at)
+    newest = max(renewed, key=lambda job: float(job.renewed_at), default=None)
     attempts = _attempts(connection, group.id, group.device)
-    left = _left(jobs, attempts, now)
     return RunProgress(
         group.name,
         group.device,
         len(jobs) - len(running),
         len(running),
         group.ended,
-        left,
+        _left(jobs, attempts, now),
         newest and newest.renewed_at,
         (newest and newest.owner) or "",
         _began(running, attempts) if running else None,
@@ -202,10 +203,6 @@ def _progress(connection: Connection, group: Any, now: float) -> RunProgress:
             for each in reversed(attempts[:VISITS_SHOWN])
         ),
     )
-
-
-def _renewed(job: Any) -> float:
-    return float(job.renewed_at)
 
 
 def _open_jobs(connection: Connection, sweep: int, device: str) -> Sequence[Any]:
@@ -289,14 +286,10 @@ def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureC
     listed = []
     with reading(engine) as connection:
         for found in connection.execute(classes).all():
-            of = select(
-                FAILURE.c.detail,
-                ATTEMPT.c.id,
-                ATTEMPT.c.ended_at,
-                ATTEMPT.c.environment,
-                ATTEMPT.c.host,
-            ).join_from(FAILURE, ATTEMPT)
-            newest = connection.execute(of.where(FAILURE.c.id == found.newest)).one()
+            of = select(*named(ATTEMPT, "id ended_at environment host"), FAILURE.c.detail)
+            newest = connection.execute(
+                of.join_from(FAILURE, ATTEMPT).where(FAILURE.c.id == found.newest)
+            ).one()
             columns = named(COMPARISON, f"comparison_id kind {CONDITION_OF_FAILURE}")
             failed = (
                 select(*columns)
@@ -306,7 +299,6 @@ def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureC
                 .order_by(COMPARISON.c.comparison_id)
             )
             rows = connection.execute(failed.limit(EXAMPLES_OF_A_CLASS)).all()
-            at = (newest.id, newest.ended_at, newest.environment, newest.host, newest.detail)
             listed.append(
                 FailureClass(
                     found.reason,
@@ -314,7 +306,7 @@ def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureC
                     found.comparisons,
                     rows[0].kind,
                     tuple(dict(each._mapping) for each in rows),
-                    *at,
+                    *tuple(newest),
                 )
             )
     return listed
@@ -342,16 +334,12 @@ def health(engine: Engine) -> list[Health]:
     found = []
     for (environment, host), parts in grouped.items():
         device = devices[environment]
-        peaks = _peaks(engine, environment, host)
-        counts: dict[str, int] = {}
+        peaks = [peaks for peaks, _ in best_peaks(engine, environment, host).values()]
+        counts, quarantined = Counter[str](), 0
         for part in parts:
-            for flag in split_flags(part.flags):
-                counts[flag] = counts.get(flag, 0) + part.attempts
-        quarantined = sum(
-            part.attempts
-            for part in parts
-            if any(FLAGS[f].quarantine for f in split_flags(part.flags) if f in FLAGS)
-        )
+            raised = split_flags(part.flags)
+            counts.update(dict.fromkeys(raised, part.attempts))
+            quarantined += part.attempts if quarantine_reasons(raised) else 0
         figures = (max(part.seen_at for part in parts), sum(part.attempts for part in parts))
         flags = dict(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
         found.append(
@@ -364,14 +352,8 @@ def health(engine: Engine) -> list[Health]:
                 flags,
                 quarantined,
                 ages.get(environment),
-                *peaks,
+                max((each.gflops for each in peaks), default=None),
+                max((each.gb_per_s for each in peaks), default=None),
             )
         )
     return sorted(found, key=lambda each: -each.seen_at)
-
-
-def _peaks(engine: Engine, environment: str, host: str) -> tuple[float | None, float | None]:
-    peaks = [peaks for peaks, _ in best_peaks(engine, environment, host).values()]
-    return max((one.gflops for one in peaks), default=None), max(
-        (one.gb_per_s for one in peaks), default=None
-    )

@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Row, Table, select
 
 from store.rows.row_mapping import environment_row, insert_into, insert_new
-from store.rows.transactions import reading, writing
-from store.schema.tables import ENVIRONMENT, KERNEL, PEAK, PROFILE, PROFILE_TIME
+from store.rows.transactions import fetch, writing
+from store.schema.tables import ENVIRONMENT, KERNEL, PEAK, PROFILE, PROFILE_TIME, named
 from sweeps.model.identity import canonical, digest_of
 from sweeps.model.outcome import Environment
-from sweeps.model.profile import COUNTERS, Activities, ArmProfile, IntervalEstimate, Peaks, Side
+from sweeps.model.profile import COUNTERS, Activities, ArmProfile, IntervalEstimate, Peaks
 
 _BOUNDED = ("speedup", "profiled_speedup")
 """Fields of a profile with an interval: three columns of `profile_row`."""
@@ -75,41 +75,21 @@ def record_profiles(
     profiles: Iterable[ArmProfile],
     *,
     digest: str,
-    file: str,
-    comparison_id: str | None = None,
-    side: Side | None = None,
-    label: str | None = None,
-    environment: str | None = None,
-    device_name: str | None = None,
+    **tied: str | None,
 ) -> int:
     """Store the profiles of an imported file, within the caller's write transaction. Returns how
     many were new.
 
-    `digest` is the SHA-256 of the file: what was imported before is left as it is. `comparison_id`
-    with `side`, or `label`, state which arm it shows; all profiles of one call show the same.
+    `digest` is the SHA-256 of the file: what was imported before is left as it is. `tied` are
+    columns of `profile_row` that state which arm the file shows; all profiles show the same.
     """
     known = set(
         connection.execute(select(PROFILE.c.profile_id).where(PROFILE.c.digest == digest)).scalars()
     )
-    tied = {
-        "comparison_id": comparison_id,
-        "side": side,
-        "label": label,
-        "environment": environment,
-        "device_name": device_name,
-    }
+    common = {**tied, "digest": digest, "source": "imported", "recorded_at": time.time()}
     rows: dict[Table, list[dict[str, Any]]] = {}
     for profile in profiles:
-        own = profile_rows(
-            profile,
-            digest,
-            **tied,
-            digest=digest,
-            file=file,
-            source="imported",
-            recorded_at=time.time(),
-        )
-        for table, row in own:
+        for table, row in profile_rows(profile, digest, **common):
             if row["profile_id"] not in known:
                 rows.setdefault(table, []).append(row)
     for table in (PROFILE, PROFILE_TIME, KERNEL):
@@ -120,20 +100,17 @@ def record_profiles(
 
 def load_profiles(connection: Connection, attempt: int) -> tuple[ArmProfile, ...]:
     """The profiles of an attempt, as they were recorded, by arm and phase."""
-    times = _by_profile(
+    found, times, kernels = (
         connection.execute(
-            select(PROFILE_TIME)
-            .where(PROFILE_TIME.c.attempt == attempt)
-            .order_by(PROFILE_TIME.c.profile_id)
+            select(table).where(table.c.attempt == attempt).order_by(*named(table, order))
+        ).all()
+        for table, order in (
+            (PROFILE, "arm phase"),
+            (PROFILE_TIME, "profile_id"),
+            (KERNEL, "profile_id rank"),
         )
     )
-    order = (KERNEL.c.profile_id, KERNEL.c.rank)
-    kernels = _by_profile(
-        connection.execute(select(KERNEL).where(KERNEL.c.attempt == attempt).order_by(*order))
-    )
-    found = connection.execute(
-        select(PROFILE).where(PROFILE.c.attempt == attempt).order_by(PROFILE.c.arm, PROFILE.c.phase)
-    )
+    times_of, kernels_of = _by_profile(times), _by_profile(kernels)
     return tuple(
         ArmProfile(
             **{name: getattr(row, name) for name in _OWN},
@@ -141,13 +118,13 @@ def load_profiles(connection: Connection, attempt: int) -> tuple[ArmProfile, ...
             profiled_speedup=interval_estimate(
                 row.profiled_speedup, row.profiled_speedup_low, row.profiled_speedup_high
             ),
-            times={each.time_class: each.seconds for each in times.get(row.profile_id, ())},
+            times={each.time_class: each.seconds for each in times_of.get(row.profile_id, ())},
             changes={
                 each.time_class: change
-                for each in times.get(row.profile_id, ())
+                for each in times_of.get(row.profile_id, ())
                 if (change := interval_estimate(each.change, each.change_low, each.change_high))
             },
-            activities=tuple(_activities(each) for each in kernels.get(row.profile_id, ())),
+            activities=tuple(_activities(each) for each in kernels_of.get(row.profile_id, ())),
         )
         for row in found
     )
@@ -200,13 +177,9 @@ def best_peaks(
 
     A measurement at a moment under load takes nothing from what the machine reached at another.
     """
-    here = (PEAK.c.environment == environment, PEAK.c.host == host)
-    with reading(engine) as connection:
-        rows = connection.execute(
-            select(PEAK).where(*here).order_by(PEAK.c.measured_at, PEAK.c.id)
-        ).all()
+    here = select(PEAK).where(PEAK.c.environment == environment, PEAK.c.host == host)
     found: dict[tuple[str, int | None], tuple[Peaks, float]] = {}
-    for row in rows:
+    for row in fetch(engine, here.order_by(PEAK.c.measured_at, PEAK.c.id)):
         key = (row.dtype, row.threads)
         best = found[key][0] if key in found else row
         rates = {

@@ -2,11 +2,11 @@
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import ColumnElement, Connection, Engine, Executable, Row, Select, func, select
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from store.errors import StoreError, StoreOutageError
@@ -53,6 +53,26 @@ _CLOCKS = {
     "postgresql": select(func.extract("epoch", func.clock_timestamp())),
     "sqlite": select((func.julianday("now") - 2440587.5) * 86400),
 }
+
+
+def fetch(engine: Engine, statement: Executable) -> Sequence[Row[*tuple[Any, ...]]]:
+    """The rows that a statement selects, read in a transaction of their own."""
+    with reading(engine) as connection:
+        return connection.execute(statement).all()
+
+
+def fetch_values(engine: Engine, statement: Executable) -> Sequence[Any]:
+    """The first column of the rows that a statement selects."""
+    with reading(engine) as connection:
+        return connection.execute(statement).scalars().all()
+
+
+def rows_in(
+    connection: Connection, statement: Select[Any], column: ColumnElement[Any], ids: Iterable[Any]
+) -> Iterator[Row[Any]]:
+    """The rows of a statement whose `column` is one of the ids, however many these are."""
+    for batch in batches(ids):
+        yield from connection.execute(statement.where(column.in_(batch)))
 
 
 def batches(ids: Iterable[_T], size: int = 5000) -> Iterator[list[_T]]:

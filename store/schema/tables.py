@@ -24,6 +24,8 @@ from sqlalchemy import (
     Table,
     and_,
     exists,
+    func,
+    or_,
     select,
 )
 
@@ -93,6 +95,11 @@ ARM_COLUMNS, REPORTED = (
     tuple(column.name for column in _columns(model)) for model in ("ArmColumns", "ReportedColumns")
 )
 
+CONDITION = tuple(
+    name for name in ARM_COLUMNS if name not in {"arm_id", "kind", "device", "condition_id"}
+)
+"""Columns of an arm and its condition that views have."""
+
 SWEEP, SWEEP_COMPARISON, SWEEP_JOB = map(_table, ("SweepRow", "SweepComparisonRow", "SweepJobRow"))
 SUBMISSION = _table("SubmissionRow")
 JOB, COMPARISON, ENVIRONMENT = map(_table, ("JobRow", "ComparisonRow", "EnvironmentRow"))
@@ -105,6 +112,11 @@ PANEL_PROGRESS, PANEL, ARM_LABEL = map(_table, ("PanelProgressRow", "PanelRow", 
 PENDING = _table("PendingDerivationRow")
 PROFILE, PROFILE_TIME = map(_table, ("ProfileRow", "ProfileTimeRow"))
 KERNEL, PEAK, REFERENCE = map(_table, ("KernelRow", "PeakRow", "ReferenceRow"))
+
+
+SAME_PANEL = and_(
+    PANEL_PROGRESS.c.sweep == PANEL.c.sweep, PANEL_PROGRESS.c.panel_id == PANEL.c.panel_id
+)
 
 
 def named(table: FromClause, names: str | Iterable[str]) -> list[ColumnElement[Any]]:
@@ -126,3 +138,35 @@ def same_arm(one: FromClause, other: FromClause, side: str = "arm") -> ColumnEle
     `side`.
     """
     return and_(one.c.attempt == other.c.attempt, one.c.arm == other.c[side])
+
+
+IS_SPEEDUP = and_(EFFECT.c.compared == "ratio", EFFECT.c.effect.is_not(None))
+"""Whether a row of `effect_row` holds a measured ratio of times."""
+
+
+def newest_answer(effect: FromClause) -> ColumnElement[bool]:
+    """Whether no newer answer to the question of a row of `effect_row` exists in its environment on
+    its host.
+
+    A raised method VERSION or protocol makes the answer of the older comparison_id stale.
+    """
+    newer = EFFECT.alias("newer")
+    later = or_(
+        newer.c.measured_at > effect.c.measured_at,
+        and_(
+            newer.c.measured_at == effect.c.measured_at,
+            newer.c.comparison_id > effect.c.comparison_id,
+        ),
+    )
+    same = (newer.c[name] == effect.c[name] for name in ("question_id", "environment", "host"))
+    return ~exists(select(newer.c.metric).where(*same, later).correlate_except(newer))
+
+
+def gmacs_total(table: FromClause) -> ColumnElement[float]:
+    """GMACs of an arm, those that its method adds included."""
+    return table.c.gmacs + func.coalesce(table.c.gmacs_overhead, 0.0)
+
+
+def gmacs_saved(effect: FromClause) -> ColumnElement[float]:
+    """Share of the baseline's GMACs that the arm saves."""
+    return 1 - gmacs_total(effect) / func.nullif(effect.c.gmacs_baseline, 0.0, type_=Float())

@@ -23,6 +23,7 @@ from store.schema.tables import (
     ARM_RESULT,
     ATTEMPT,
     COMPARISON,
+    CONDITION,
     ENVIRONMENT,
     KERNEL,
     METRIC,
@@ -30,10 +31,10 @@ from store.schema.tables import (
     PROFILE,
     PROFILE_TIME,
     REPORTED,
+    gmacs_total,
     named,
     same_arm,
 )
-from store.views.columns import CONDITION, gmacs_total
 from sweeps.model.flags import FLAGS
 from sweeps.model.kinds import KINDS, kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec

@@ -32,6 +32,7 @@ from store.schema.tables import (
     ATTEMPT,
     BREAK_EVEN,
     COMPARISON,
+    CONDITION,
     COST_MODEL,
     COSTS,
     EFFECT,
@@ -42,7 +43,10 @@ from store.schema.tables import (
     REPORTED,
     SWEEP,
     SWEEP_COMPARISON,
+    gmacs_saved,
+    gmacs_total,
     named,
+    newest_answer,
     newest_revision,
     same_arm,
 )
@@ -53,12 +57,6 @@ from store.views.attempts import (
     generation_view,
     kernel_view,
     profile_view,
-)
-from store.views.columns import (
-    CONDITION,
-    gmacs_saved,
-    gmacs_total,
-    newest_answer,
 )
 
 _ANSWER = (

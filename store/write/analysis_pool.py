@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from store.derive.spread import Compute, Spread, compute_here
+from store.derive.sample_store import Compute, Spread, compute_here
 from store.open.engine import connect_readonly
 from store.rows.transactions import reading
 

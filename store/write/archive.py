@@ -12,8 +12,7 @@ from sqlalchemy import Connection, Engine, Row, bindparam, select, update
 
 from store.errors import StoreError
 from store.rows.location import display_name
-from store.rows.sample_archive import GROUP, WALL
-from store.rows.sample_codec import ARRAYS, unpack_array
+from store.rows.samples import ARRAYS, GROUP, WALL, unpack_array
 from store.rows.transactions import batches, writing
 from store.schema.tables import ATTEMPT, SAMPLE, SAMPLE_SERIES
 

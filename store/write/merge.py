@@ -11,8 +11,7 @@ from store.derive.payloads import PredictionStore, TextScoreStore
 from store.errors import StoreError
 from store.rows.profiles import load_profiles
 from store.rows.row_mapping import insert_new, insert_row
-from store.rows.sample_archive import stored_samples
-from store.rows.sample_codec import restore_samples
+from store.rows.samples import restore_samples, stored_samples
 from store.rows.transactions import batches, reading, writing
 from store.schema.tables import (
     ARM_LABEL,

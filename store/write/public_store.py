@@ -21,9 +21,8 @@ from sqlalchemy import (
 )
 
 from store.rows.frames import read_frame
-from store.rows.sample_archive import stored_samples
-from store.rows.sample_codec import unpack_samples
-from store.rows.transactions import reading
+from store.rows.samples import stored_samples, unpack_samples
+from store.rows.transactions import fetch, reading
 from store.schema.tables import ATTEMPT, PAIR, SAMPLE
 from store.views.public import TABLES
 
@@ -47,9 +46,8 @@ def host_aliases(engine: Engine) -> dict[str, str]:
     """
     rows = select(ATTEMPT.c.host, ATTEMPT.c.digest).order_by(ATTEMPT.c.started_at, ATTEMPT.c.digest)
     aliases: dict[str, str] = {}
-    with reading(engine) as connection:
-        for host, digest in connection.execute(rows):
-            aliases.setdefault(host, f"machine-{digest[:6]}")
+    for host, digest in fetch(engine, rows):
+        aliases.setdefault(host, f"machine-{digest[:6]}")
     return aliases
 
 

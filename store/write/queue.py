@@ -26,7 +26,7 @@ from store.rows import placement
 from store.rows.owners import is_alive, owner
 from store.rows.placement import Capacity, Place
 from store.rows.row_mapping import insert_jobs, link_jobs
-from store.rows.transactions import database_time, reading, writing
+from store.rows.transactions import database_time, fetch, fetch_values, reading, writing
 from store.schema.tables import JOB, PANEL_PROGRESS, PENDING, STATES, SWEEP, SWEEP_JOB, named
 from sweeps.model.condition import Device
 from sweeps.model.job import Job, Occupation
@@ -229,8 +229,7 @@ def recover(engine: Engine) -> int:
 def lacks_curves(engine: Engine) -> bool:
     """Whether outcomes were recorded whose curves are still to be derived."""
     left = select(PENDING.c.id).where(PENDING.c.analysis == "").limit(1)
-    with reading(engine) as connection:
-        return connection.execute(left).first() is not None
+    return bool(fetch_values(engine, left))
 
 
 def derive_left_over(engine: Engine) -> None:
@@ -327,8 +326,7 @@ def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
 def held_jobs(engine: Engine, sweep_id: int) -> list[Job]:
     """The jobs of the sweep that run for other dispatchers than this process."""
     query = _jobs_of(sweep_id).where(RUNNING, JOB.c.owner != owner()).order_by(JOB.c.id)
-    with reading(engine) as connection:
-        return [Job.model_validate_json(row.payload) for row in connection.execute(query)]
+    return [Job.model_validate_json(row.payload) for row in fetch(engine, query)]
 
 
 def progress(engine: Engine, sweep_id: int) -> Progress:
@@ -361,11 +359,8 @@ def _jobs_of(sweep_id: int | BindParameter[int]) -> Select[*tuple[Any, ...]]:
 
 def _waiting(engine: Engine, sweep_id: int) -> Sequence[Row[*tuple[Any, ...]]]:
     """The distinct devices, demands and pins of the sweep's waiting jobs."""
-    columns = (JOB.c.device, JOB.c.resources, JOB.c.pinned_environment, JOB.c.pinned_host)
-    with reading(engine) as connection:
-        return connection.execute(
-            _jobs_of(sweep_id).with_only_columns(*columns).where(WAITING).distinct()
-        ).all()
+    columns = named(JOB, "device resources pinned_environment pinned_host")
+    return fetch(engine, _jobs_of(sweep_id).with_only_columns(*columns).where(WAITING).distinct())
 
 
 def _sweep_name(connection: Connection, sweep_id: int) -> str:

@@ -15,7 +15,7 @@ from store.derive.break_evens import BATCH, CURVE_ORDER, derive_break_evens
 from store.derive.effects import derive_effects
 from store.derive.panels import derive_panels
 from store.derive.payloads import STORES, pair_statuses, payload_of
-from store.derive.spread import Spread, compute_here
+from store.derive.sample_store import Spread, compute_here
 from store.errors import StoreError
 from store.rows.profiles import record_peaks
 from store.rows.row_mapping import (

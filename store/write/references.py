@@ -9,7 +9,7 @@ from sqlalchemy import Engine, delete, select
 
 from store.rows.frames import read_frame
 from store.rows.row_mapping import insert_into
-from store.rows.transactions import reading, writing
+from store.rows.transactions import fetch, writing
 from store.schema.tables import REFERENCE
 from store.views.public import TABLES
 from sweeps.importers.measurement import Measurement, ReferenceSet
@@ -74,10 +74,8 @@ def stored_references(engine: Engine) -> list[ReferenceSet]:
     found = select(REFERENCE.c.reference, REFERENCE.c.set_payload, REFERENCE.c.payload).order_by(
         REFERENCE.c.reference, REFERENCE.c.entry
     )
-    with reading(engine) as connection:
-        rows = connection.execute(found).all()
     sets = []
-    for _, group in groupby(rows, key=lambda row: row.reference):
+    for _, group in groupby(fetch(engine, found), key=lambda row: row.reference):
         members = list(group)
         content = json.loads(members[0].set_payload) | {
             "rows": [json.loads(row.payload) for row in members]

@@ -15,7 +15,14 @@ from store.rows import placement
 from store.rows.owners import is_alive, owner
 from store.rows.placement import Pin, PlannedWork, placement_columns
 from store.rows.row_mapping import comparison_row, insert_jobs, insert_new, insert_row, link_jobs
-from store.rows.transactions import batches, database_time, reading, writing
+from store.rows.transactions import (
+    database_time,
+    fetch,
+    fetch_values,
+    reading,
+    rows_in,
+    writing,
+)
 from store.schema.tables import (
     ARM_LABEL,
     ATTEMPT,
@@ -26,6 +33,7 @@ from store.schema.tables import (
     SWEEP,
     SWEEP_COMPARISON,
     SWEEP_JOB,
+    named,
 )
 from sweeps.model.identity import canonical
 from sweeps.model.job import Comparison, Job, Protocol
@@ -34,8 +42,7 @@ from sweeps.model.outcome import ANSWERING_FAILURES
 
 def store_arm_labels(engine: Engine, labels: Mapping[str, str]) -> None:
     """Store the label of each `arm_id`; nothing is written where they are stored already."""
-    with reading(engine) as connection:
-        known = {row.arm_id: row.label for row in connection.execute(select(ARM_LABEL))}
+    known = {row.arm_id: row.label for row in fetch(engine, select(ARM_LABEL))}
     changed = {arm: label for arm, label in labels.items() if known.get(arm) != label}
     if not changed:
         return
@@ -56,8 +63,7 @@ def label_stored_arms(engine: Engine, label: Callable[[str, str], str]) -> None:
     parameters.
     """
     arms = select(COMPARISON.c.arm_id, COMPARISON.c.method, COMPARISON.c.params).distinct()
-    with reading(engine) as connection:
-        labels = {row.arm_id: label(row.method, row.params) for row in connection.execute(arms)}
+    labels = {row.arm_id: label(row.method, row.params) for row in fetch(engine, arms)}
     store_arm_labels(engine, labels)
 
 
@@ -99,8 +105,7 @@ class Overlap(NamedTuple):
 
 def newest_attempt(engine: Engine) -> int:
     """The newest execution in the store, to be read before a plan is made; 0 if there is none."""
-    with reading(engine) as connection:
-        return connection.execute(select(func.max(ATTEMPT.c.id))).scalar_one() or 0
+    return fetch_values(engine, select(func.max(ATTEMPT.c.id)))[0] or 0
 
 
 def find_overlap(connection: Connection, sweep: str, since: int | None) -> Overlap:
@@ -331,17 +336,11 @@ def _active(
 ) -> dict[tuple[str, str], list[Row[*tuple[Any, ...]]]]:
     """The rows of waiting and running jobs with these identities and demands."""
     active: dict[tuple[str, str], list[Row[*tuple[Any, ...]]]] = {}
-    columns = (JOB.c.id, JOB.c.job_id, JOB.c.resources, JOB.c.state, JOB.c.payload)
-    for batch in batches({job_id for job_id, _ in keys}):
-        equal = JOB.c.job_id.in_(batch)
-        query = (
-            select(*columns)
-            .where(equal, JOB.c.state.in_(("waiting", "running")))
-            .order_by(JOB.c.id)
-        )
-        for row in connection.execute(query):
-            if (row.job_id, row.resources) in keys:
-                active.setdefault((row.job_id, row.resources), []).append(row)
+    of = JOB.c.state.in_(("waiting", "running"))
+    jobs = select(*named(JOB, "id job_id resources state payload")).where(of).order_by(JOB.c.id)
+    for row in rows_in(connection, jobs, JOB.c.job_id, {job_id for job_id, _ in keys}):
+        if (row.job_id, row.resources) in keys:
+            active.setdefault((row.job_id, row.resources), []).append(row)
     return active
 
 

@@ -11,7 +11,7 @@ from store.errors import StoreError
 from store.rows.location import display_name
 from store.rows.owners import is_alive, owner
 from store.rows.row_mapping import insert_row
-from store.rows.transactions import database_time, reading, writing
+from store.rows.transactions import database_time, fetch, fetch_values, writing
 from store.schema.tables import SUBMISSION
 
 LOG_CHARACTERS = 20_000
@@ -60,20 +60,15 @@ def submit_to_queue(
 def submissions(engine: Engine, states: Sequence[str] = OPEN) -> list[Submission]:
     """Those in one of these states: running ones first, then as they will run."""
     found = select(SUBMISSION).where(SUBMISSION.c.state.in_(states)).order_by(*_ORDER)
-    with reading(engine) as connection:
-        rows = [_submission(row) for row in connection.execute(found)]
+    rows = map(_submission, fetch(engine, found))
     return sorted(rows, key=lambda each: each.state != "running")
 
 
 def find_submission(engine: Engine, number: int) -> Submission:
     """Raises `StoreError` if there is none."""
-    with reading(engine) as connection:
-        found = connection.execute(
-            select(SUBMISSION).where(SUBMISSION.c.id == number)
-        ).one_or_none()
-    if found is None:
-        raise StoreError(f"{display_name(engine.url)} has no submission {number}; see: status")
-    return _submission(found)
+    for row in fetch(engine, select(SUBMISSION).where(SUBMISSION.c.id == number)):
+        return _submission(row)
+    raise StoreError(f"{display_name(engine.url)} has no submission {number}; see: status")
 
 
 def take_next(engine: Engine, above: int | None = None) -> Submission | None:
@@ -109,8 +104,7 @@ def waits_above(engine: Engine, priority: int) -> bool:
     found = select(SUBMISSION.c.id).where(
         SUBMISSION.c.state == "queued", SUBMISSION.c.priority > priority
     )
-    with reading(engine) as connection:
-        return connection.execute(found.limit(1)).first() is not None
+    return bool(fetch_values(engine, found.limit(1)))
 
 
 def keep_running(engine: Engine, number: int, log: str) -> bool:

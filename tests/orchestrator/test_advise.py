@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from store.open.engine import connect_readonly
-from store.read.advice.advice import condition_arms
-from store.read.advice.condition_arms import MethodFacts
+from store.read.advice.advice import MethodFacts, condition_arms
 from sweeps.analysis.policy import Policy
 from sweeps.errors import UserError
 from sweeps.language.confirmation import comparison_at

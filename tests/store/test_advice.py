@@ -8,8 +8,14 @@ import pytest
 from sqlalchemy import Engine
 
 from store.errors import StoreError
-from store.read.advice.advice import AdviceRequest, RefusedError, advice_of, checked, condition_arms
-from store.read.advice.condition_arms import MethodFacts
+from store.read.advice.advice import (
+    AdviceRequest,
+    MethodFacts,
+    RefusedError,
+    advice_of,
+    checked,
+    condition_arms,
+)
 from store.read.advice.policy_file import policy_file
 from store.read.advice.timed_arms import measured_conditions, timed_batches, timed_sizes
 from sweeps.analysis.policy import Policy

@@ -18,7 +18,7 @@ from sqlalchemy import Engine
 from store.errors import StoreError
 from store.open.engine import connect
 from store.read.evidence.evidence import point_evidence
-from store.rows import sample_archive
+from store.rows import samples
 from store.views import public
 from store.write import archive
 from store.write.archive import Archived, archive_samples
@@ -182,8 +182,8 @@ def test_what_is_missing_is_named(
         files[0].write_bytes(b"")
     else:
         files[0].write_bytes(files[-1].read_bytes())
-    sample_archive._row_group.cache_clear()
-    sample_archive._first_attempts.cache_clear()
+    samples._row_group.cache_clear()
+    samples._first_attempts.cache_clear()
     assert rows(engine, "SELECT * FROM speedup") == before
     with pytest.raises(StoreError) as raised:
         reanalyse(engine)

@@ -2,8 +2,7 @@
 
 from sqlalchemy import Engine
 
-from store.read.advice.advice import AdviceRequest, at_batch
-from store.read.advice.condition_arms import MethodFacts
+from store.read.advice.advice import AdviceRequest, MethodFacts, at_batch
 from store.read.advice.timed_arms import measured_conditions, timed_conditions, timed_sizes
 from sweeps.model.job import Arm, Step
 from sweeps.model.outcome import Failure

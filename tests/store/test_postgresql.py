@@ -25,10 +25,9 @@ from store.open import migration
 from store.open.engine import connect, connect_readonly, state_mark
 from store.read.answers import answers
 from store.read.curves import claims_of_curves
-from store.read.evidence.compare_queries import side_choices
 from store.read.evidence.evidence import point_evidence, similar_comparisons
 from store.read.evidence.history import question_history
-from store.read.evidence.side_by_side import side_by_side
+from store.read.evidence.side_by_side import side_by_side, side_choices
 from store.read.queries import sweep_rows
 from store.read.runs import failure_classes, run_progress, seconds_left
 from store.read.user_sql import open_query, run_query

@@ -13,7 +13,7 @@ from sqlalchemy import Engine, text
 
 from store.derive import break_evens
 from store.rows import owners
-from store.rows.sample_codec import unpack_samples
+from store.rows.samples import unpack_samples
 from store.rows.transactions import writing
 from store.write import queue
 from store.write.reanalysis import reanalyse

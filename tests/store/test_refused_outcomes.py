@@ -7,7 +7,7 @@ from sqlalchemy import Engine, text
 
 from store.errors import StoreError
 from store.rows import owners
-from store.rows.sample_codec import unpack_samples
+from store.rows.samples import unpack_samples
 from store.rows.transactions import writing
 from store.write import queue
 from store.write.record import record, record_imported

@@ -8,9 +8,8 @@ import pytest
 from sqlalchemy import Engine
 
 from store.errors import StoreError
-from store.read.evidence.compare_queries import BY, side_choices
 from store.read.evidence.history import question_history
-from store.read.evidence.side_by_side import side_by_side
+from store.read.evidence.side_by_side import BY, side_by_side, side_choices
 from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from store.open.engine import connect_readonly
-from store.read.evidence.trends import measured_days, sweep_trends
+from store.read.evidence.history import measured_days, sweep_trends
 from tests.fixtures.nightly import RATES, chain
 from tests.webapp.conftest import Open
 from tests.webapp.served import CHART, WAIT_MS, Watch

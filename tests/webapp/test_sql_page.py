@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from store.read import user_sql
-from store.read.user_sql import Result, run_query
+from store.read.user_sql import EXAMPLES, ONE_ROW_PER, Result, run_query
 from store.views.public import TABLES
-from store.views.view_docs import EXAMPLES, ONE_ROW_PER
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.pooling import realised_of
 from tests.orchestrator.commands import ROOT

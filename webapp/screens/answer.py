@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from store.read.curves import label_hosts
-from store.read.evidence.trends import measured_days
+from store.read.evidence.history import measured_days
 from store.read.quality import conclude_quality, join_quality, quality_metrics, quality_rows
 from store.rows.frames import rows_of
 from sweeps.model.flags import split_flags, wrong
@@ -53,7 +53,7 @@ BESIDE: tuple[Axis, ...] = ("tokens", "gmacs")
 # and parameters of the address that other pages do not take.
 ON_THIS_PAGE = frozenset({"arm", "axis", "flagged", "references"})
 
-# See `store.read.evidence.trends.measured_days`.
+# See `store.read.evidence.history.measured_days`.
 sweep_days = kept(measured_days)
 
 

@@ -15,6 +15,8 @@ import streamlit as st
 from store.errors import StoreError
 from store.read.advice.advice import (
     AdviceRequest,
+    ConditionArms,
+    MethodFacts,
     RefusedError,
     answers_of,
     at_batch,
@@ -22,7 +24,6 @@ from store.read.advice.advice import (
     command_line,
     condition_arms,
 )
-from store.read.advice.condition_arms import ConditionArms, MethodFacts
 from store.read.advice.policy_file import PolicyFile, policy_file
 from store.read.advice.timed_arms import (
     TimedCondition,

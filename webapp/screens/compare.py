@@ -12,10 +12,9 @@ import pandas as pd
 import streamlit as st
 
 from store.errors import StoreError
-from store.read.evidence import compare_queries, history, side_by_side
-from store.read.evidence.compare_queries import BY, By, SideChoice
+from store.read.evidence import history, side_by_side
 from store.read.evidence.history import QuestionHistory
-from store.read.evidence.side_by_side import ComparedAnswers
+from store.read.evidence.side_by_side import BY, By, ComparedAnswers, SideChoice
 from sweeps.analysis.labels import conclude
 from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count, moment, seconds_at
@@ -73,8 +72,8 @@ QUESTION_PARTS = {
 }
 
 
-# See `store.read.evidence.compare_queries.side_choices`.
-read_choices = kept(compare_queries.side_choices)
+# See `store.read.evidence.side_by_side.side_choices`.
+read_choices = kept(side_by_side.side_choices)
 
 
 # See `store.read.evidence.side_by_side.side_by_side`.

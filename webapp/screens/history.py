@@ -5,7 +5,7 @@ there.
 import streamlit as st
 
 from store.errors import StoreError
-from store.read.evidence.trends import sweep_trends
+from store.read.evidence.history import sweep_trends
 from sweeps.analysis.trends import Trend
 from sweeps.text.trends import change_text, changes_text, ends_text, moved_text, trends_text
 from webapp import queries
@@ -23,7 +23,7 @@ from webapp.widgets.tables import grid_html
 
 HEADS = ("arm", "size", "measurements", "first", "last", "newest change")
 
-# See `store.read.evidence.trends.sweep_trends`.
+# See `store.read.evidence.history.sweep_trends`.
 read_trends = kept(sweep_trends)
 
 

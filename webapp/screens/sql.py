@@ -7,9 +7,8 @@ import pandas as pd
 import streamlit as st
 
 from store.errors import StoreError
-from store.read.user_sql import Result, run_query
+from store.read.user_sql import EXAMPLES, ONE_ROW_PER, Result, run_query
 from store.views.public import TABLES
-from store.views.view_docs import EXAMPLES, ONE_ROW_PER
 from sweeps.number_format import count
 from webapp import queries
 from webapp.display import plain

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from store.open.engine import Engine
-from store.read.advice.condition_arms import ConditionArms, SizeArms
+from store.read.advice.advice import ConditionArms, SizeArms
 from store.read.advice.timed_arms import environment_facts
 from store.rows.row_mapping import timestamp
 from store.rows.source_version import version_of

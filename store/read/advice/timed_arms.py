@@ -21,14 +21,13 @@ from sqlalchemy import (
     tuple_,
 )
 
-from store.derive.effects import stored_pairs, union_flags
-from store.derive.payloads import payload_of
+from store.derive.effects import compare_groups, stored_pairs, union_flags
 from store.errors import StoreError
 from store.read.quality import quality_metrics
 from store.rows.frames import groups, read_frame, rows_of
 from store.rows.location import database_option, display_name
 from store.rows.placement import Place, on_curve
-from store.rows.transactions import batches, reading
+from store.rows.transactions import batches, fetch, fetch_values, reading
 from store.schema.tables import (
     ATTEMPT,
     COMPARISON,
@@ -37,6 +36,7 @@ from store.schema.tables import (
     PAIR,
     PANEL,
     PANEL_PROGRESS,
+    SAME_PANEL,
     SWEEP,
     SWEEP_COMPARISON,
     named,
@@ -48,7 +48,7 @@ from sweeps.model.condition import Condition
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import DENSE, Comparison
 from sweeps.model.kinds import KINDS, THREAD_FIELDS
-from sweeps.model.metrics import METRICS, timed_metrics
+from sweeps.model.metrics import timed_metrics
 from sweeps.stats.pooling import Verdict
 
 _OF_PANEL = COMPARISON.c.comparison_id == PANEL_PROGRESS.c.comparison_id
@@ -119,13 +119,9 @@ def measured_conditions(engine: Engine) -> pd.DataFrame:
 
 def _all_swept(engine: Engine) -> bool:
     """Whether every comparison belongs to a sweep, so that panels count all of them."""
-    counts = (
-        select(func.count()).select_from(COMPARISON),
-        select(func.count(distinct(SWEEP_COMPARISON.c.comparison_id))),
-    )
-    with reading(engine) as connection:
-        every, swept = (connection.execute(count).scalar_one() for count in counts)
-    return bool(every == swept)
+    every = select(func.count()).select_from(COMPARISON).scalar_subquery()
+    swept = select(func.count(distinct(SWEEP_COMPARISON.c.comparison_id))).scalar_subquery()
+    return bool(fetch_values(engine, select(every == swept))[0])
 
 
 def timed_conditions(
@@ -191,11 +187,8 @@ def timed_sizes(engine: Engine, model: str, batch: int) -> dict[int, int]:
     ).group_by(EFFECT.c.tokens)
     fullest = timed_conditions(engine, model, batch)[:1]
     of_batch = EFFECT.c.comparison_id.in_(comparisons_of(model, batch))
-    with reading(engine) as connection:
-        found = connection.execute(
-            rows.where(in_conditions(EFFECT, fullest) if fullest else of_batch)
-        )
-        return {row.tokens: row.arms for row in found}
+    found = rows.where(in_conditions(EFFECT, fullest) if fullest else of_batch)
+    return {row.tokens: row.arms for row in fetch(engine, found)}
 
 
 def in_conditions(table: FromClause, conditions: Sequence[TimedCondition]) -> ColumnElement[bool]:
@@ -232,11 +225,7 @@ def unmodified(table: FromClause) -> tuple[ColumnElement[bool], ...]:
 
 
 def _panels() -> Any:
-    same = and_(
-        PANEL_PROGRESS.c.sweep == PANEL.c.sweep,
-        PANEL_PROGRESS.c.panel_id == PANEL.c.panel_id,
-    )
-    return PANEL.join(PANEL_PROGRESS, same).join(COMPARISON, _OF_PANEL)
+    return PANEL.join(PANEL_PROGRESS, SAME_PANEL).join(COMPARISON, _OF_PANEL)
 
 
 def _measured_by(table: FromClause, metrics: Collection[str]) -> tuple[ColumnElement[bool], ...]:
@@ -294,12 +283,8 @@ def timed_arms(
     `StoreError` that names the nearest models where none of that name was timed.
     """
     more = named(EFFECT, "effect_se effect_freedom")
-    same = and_(
-        *(
-            EFFECT.c[name] == SPEED.c[name]
-            for name in ("comparison_id", "environment", "host", "metric")
-        )
-    )
+    keys = ("comparison_id", "environment", "host", "metric")
+    same = and_(*(EFFECT.c[name] == SPEED.c[name] for name in keys))
     source = SPEED.join(EFFECT, same).join(
         COMPARISON, COMPARISON.c.comparison_id == SPEED.c.comparison_id
     )
@@ -329,8 +314,7 @@ def timed_batches(
     )
     if model is not None:
         rows = rows.where(SPEED.c.comparison_id.in_(comparisons_of(model, None)))
-    with reading(engine) as connection:
-        return sorted(connection.execute(rows).scalars())
+    return sorted(fetch_values(engine, rows))
 
 
 def failed_arms(
@@ -400,12 +384,8 @@ def _with_conditions(found: pd.DataFrame) -> pd.DataFrame:
 def _require_timed(
     engine: Engine, model: str | None, device: str | None, metric: str | None
 ) -> None:
-    with reading(engine) as connection:
-        timed = connection.execute(
-            select(SPEED.c.model, SPEED.c.device, SPEED.c.metric)
-            .where(SPEED.c.source != "published")
-            .distinct()
-        ).all()
+    columns = select(SPEED.c.model, SPEED.c.device, SPEED.c.metric)
+    timed = fetch(engine, columns.where(SPEED.c.source != "published").distinct())
     where, known = display_name(engine.url), sorted({row.model for row in timed})
     if not known:
         raise StoreError(
@@ -478,18 +458,14 @@ def _effects(
 
 def environment_facts(engine: Engine, environments: Collection[str]) -> dict[str, dict[str, Any]]:
     """Device, its name and the versions of each environment, by its id."""
-    rows = select(*named(ENVIRONMENT, "environment_id device device_name facts"))
-    with reading(engine) as connection:
-        found = connection.execute(
-            rows.where(ENVIRONMENT.c.environment_id.in_(sorted(environments)))
-        ).all()
+    rows = select(ENVIRONMENT).where(ENVIRONMENT.c.environment_id.in_(sorted(environments)))
     return {
         row.environment_id: {
             "device": row.device,
             "device_name": row.device_name,
             "facts": json.loads(row.facts),
         }
-        for row in found
+        for row in fetch(engine, rows)
     }
 
 
@@ -528,21 +504,14 @@ def fresh_figures(
 
     Columns of `effect_row`, and `flags`. `None` where no such attempt measured it.
     """
-    payload = payload_of(kind)
     with reading(engine) as connection:
         pairs = [
             pair
             for pair in stored_pairs(connection, [comparison_id], place.environment, kind)
             if pair.attempt > since and pair.host == place.host
         ]
-        used = payload.used(pairs) if pairs else []
-        for spec, figures in (
-            payload.compare(used, lambda attempt: payload.load(connection, attempt)) if used else ()
-        ):
+        compared = compare_groups(connection, pairs, kind, lambda pair: (pair.host,))
+        for _, used, spec, figures in compared:
             if spec.name == metric:
-                return {
-                    **figures,
-                    "flags": union_flags(used),
-                    "floor": METRICS[spec.name].floor,
-                }
+                return {**figures, "flags": union_flags(used), "floor": spec.floor}
     return None

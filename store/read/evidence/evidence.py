@@ -14,8 +14,7 @@ from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts, 
 from store.errors import StoreError
 from store.rows.location import display_name
 from store.rows.placement import Place
-from store.rows.sample_archive import stored_samples
-from store.rows.sample_codec import unpack_order
+from store.rows.samples import stored_samples, unpack_order
 from store.rows.transactions import reading
 from store.schema.tables import (
     ATTEMPT,
@@ -24,11 +23,11 @@ from store.schema.tables import (
     EFFECT,
     ENVIRONMENT,
     FAILURE,
+    IS_SPEEDUP,
     SWEEP,
     SWEEP_COMPARISON,
     named,
 )
-from store.views.columns import IS_SPEEDUP
 from sweeps.model.job import Comparison, Protocol
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec, rates

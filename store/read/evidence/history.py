@@ -1,24 +1,44 @@
-"""History of one question: every answer and every attempt, by when, where and with which versions
-it was measured.
+"""History: every answer and attempt of one question, and the measurements of each question of a
+sweep in order of time, one for a day, revision and environment.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from math import inf
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from math import inf, log
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, select
+from sqlalchemy import Connection, Engine, Row, Select, func, select
 
-from store.derive.effects import stored_pairs, union_flags
+from store.derive.effects import compare_groups, stored_pairs, union_flags
 from store.derive.payloads import payload_of
-from store.derive.sample_store import SampleStore, TimedAttempt, pool_attempts
+from store.derive.sample_store import (
+    SampleStore,
+    StoredPair,
+    TimedAttempt,
+    pool_attempts,
+    quarantined,
+)
 from store.errors import StoreError
+from store.read.evidence.side_by_side import DAY_S
+from store.read.queries import find_sweep
 from store.rows.location import display_name
 from store.rows.row_mapping import timestamp
-from store.rows.transactions import reading
-from store.schema.tables import COMPARISON, EFFECT, ENVIRONMENT, named
-from store.views.columns import IS_SPEEDUP
+from store.rows.transactions import batches, fetch_values, reading
+from store.schema.tables import (
+    ATTEMPT,
+    COMPARISON,
+    EFFECT,
+    ENVIRONMENT,
+    IS_SPEEDUP,
+    PAIR,
+    SWEEP_COMPARISON,
+    named,
+)
+from sweeps.analysis.trends import Trend, TrendPoint
+from sweeps.model.job import Comparison
 from sweeps.model.metrics import METRICS
+from sweeps.stats.pooling import SpeedUp
 
 MAX_ATTEMPTS = 100
 """Attempts that are drawn, the newest ones."""
@@ -68,16 +88,14 @@ def question_history(
 
     Raises `StoreError` for a question or metric without a measured answer.
     """
+    # in the order of `HistoryPoint`
     columns = (
         "metric measured_at comparison_id environment host effect effect_low effect_high n flags"
     )
     answered = (
         select(*named(EFFECT, columns), ENVIRONMENT.c.device_name)
-        .join(ENVIRONMENT, ENVIRONMENT.c.environment_id == EFFECT.c.environment)
-        .where(
-            EFFECT.c.question_id == question_id,
-            IS_SPEEDUP,
-        )
+        .select_from(EFFECT.join(ENVIRONMENT))
+        .where(EFFECT.c.question_id == question_id, IS_SPEEDUP)
         .order_by(EFFECT.c.measured_at, EFFECT.c.comparison_id)
     )
     with reading(engine) as connection:
@@ -92,19 +110,7 @@ def question_history(
             )
         own = [row for row in rows if row.metric == shown]
         points = [
-            HistoryPoint(
-                *(
-                    "answer",
-                    row.measured_at,
-                    row.comparison_id,
-                    row.environment,
-                    row.host,
-                    row.device_name,
-                    None,
-                ),
-                *(row.effect, row.effect_low, row.effect_high, row.n, row.flags),
-            )
-            for row in own
+            HistoryPoint("answer", *row[1:5], row.device_name, None, *row[5:10]) for row in own
         ]
         devices = {row.environment: row.device_name for row in own}
         ids = sorted({row.comparison_id for row in own})
@@ -146,24 +152,10 @@ def _attempts(
                 [TimedAttempt(row, data, metric if spec.series else None)]
             ).speedup
             known = found.high < inf
-            yield HistoryPoint(
-                *(
-                    "attempt",
-                    timestamp(row.ended_at),
-                    row.comparison_id,
-                    environment,
-                    row.host,
-                    device,
-                    row.attempt,
-                ),
-                *(
-                    found.value,
-                    found.low if known else None,
-                    found.high if known else None,
-                    row.size,
-                    union_flags([row]),
-                ),
-            )
+            interval = (found.low, found.high) if known else (None, None)
+            place = (row.comparison_id, environment, row.host, device, row.attempt)
+            figures = (found.value, *interval, row.size, union_flags([row]))
+            yield HistoryPoint("attempt", timestamp(row.ended_at), *place, *figures)
 
 
 def _version(row: Row[Any]) -> str:
@@ -178,3 +170,97 @@ def _version(row: Row[Any]) -> str:
     hashes = json.loads(row.content_hashes)
     contents = "".join(f"; {name} {str(digest)[:8]}" for name, digest in sorted(hashes.items()))
     return f"{methods}{contents}"
+
+
+def sweep_trends(engine: Engine, name: str, metric: str | None = None) -> list[Trend]:
+    """The trend of each comparison that the newest revision of a sweep asks for, by a metric of
+    which standard errors are known (default: the first there is); on each host and device apart.
+
+    Raises `StoreError` for an unknown sweep, and for a metric without a measurement.
+    """
+    answers = (
+        select(*named(EFFECT, "comparison_id question_id environment metric"), COMPARISON.c.kind)
+        .add_columns(*named(COMPARISON, "payload content_hashes"))
+        .add_columns(*named(ENVIRONMENT, "device_name facts"))
+        .select_from(EFFECT.join(COMPARISON).join(ENVIRONMENT))
+        .where(EFFECT.c.question_id.in_(_questions(engine, name)), EFFECT.c.effect_se.is_not(None))
+        .distinct()
+    )
+    with reading(engine) as connection:
+        rows = connection.execute(answers).all()
+        metrics = list(dict.fromkeys(row.metric for row in rows))
+        shown = metric or (metrics[0] if metrics else "speed-up")
+        if shown not in metrics:
+            known = f"; choose one of {', '.join(metrics)}" if metrics else ""
+            raise StoreError(f"sweep '{name}' has no measurement of {shown}{known}")
+        found: dict[tuple[str, str, str], list[TrendPoint]] = {}
+        own = sorted(
+            (row for row in rows if row.metric == shown),
+            key=lambda row: (row.environment, row.kind),
+        )
+        for (environment, kind), group in groupby(own, lambda row: (row.environment, row.kind)):
+            for row, host, each in _measurements(connection, list(group), environment, kind, shown):
+                found.setdefault((row.question_id, host, row.device_name), []).append(each)
+    return [
+        Trend(*key, shown, sorted(each, key=lambda one: one.at), len(found))
+        for key, each in sorted(found.items())
+    ]
+
+
+def measured_days(engine: Engine, name: str) -> int:
+    """Days between the oldest and the newest attempt at the questions of a sweep, rounded."""
+    ended = ATTEMPT.c.ended_at
+    span = (
+        select(func.max(ended) - func.min(ended))
+        .select_from(PAIR.join(ATTEMPT).join(COMPARISON))
+        .where(COMPARISON.c.question_id.in_(_questions(engine, name)))
+    )
+    return round((fetch_values(engine, span)[0] or 0) / DAY_S)
+
+
+def _questions(engine: Engine, name: str) -> Select[Any]:
+    """Those of the newest revision of a sweep. Raises `StoreError` for an unknown one."""
+    return (
+        select(COMPARISON.c.question_id)
+        .join(SWEEP_COMPARISON, SWEEP_COMPARISON.c.comparison_id == COMPARISON.c.comparison_id)
+        .where(SWEEP_COMPARISON.c.sweep == find_sweep(engine, name)["id"])
+    )
+
+
+def _measurements(
+    connection: Connection, rows: Sequence[Row[Any]], environment: str, kind: str, metric: str
+) -> Iterator[tuple[Row[Any], str, TrendPoint]]:
+    """Of comparisons of one kind in one environment, each measurement with its row and host."""
+    by_id = {row.comparison_id: row for row in rows}
+    for ids in batches(by_id, 500):
+        pairs = stored_pairs(connection, ids, environment, kind)
+        for place, used, spec, figures in compare_groups(connection, pairs, kind, _measurement):
+            if spec.name != metric or quarantined(used):
+                continue
+            if 0 < (figures["effect_se"] or inf) < inf:
+                comparison, host, _, commit = place
+                row = by_id[comparison]
+                speed = SpeedUp(
+                    log(figures["effect"]),
+                    *(figures[each] for each in ("effect_se", "effect_freedom", "n")),
+                )
+                at, versions = timestamp(used[-1].ended_at), {"commit": commit} | _versions(row)
+                yield row, host, TrendPoint(at, speed, figures["flags"], versions)
+
+
+def _measurement(pair: StoredPair) -> tuple[str, ...]:
+    """What one day, revision and host have of a comparison."""
+    day, commit = timestamp(pair.ended_at)[:10], pair.project_commit or "unknown"
+    return pair.comparison_id, pair.host, day, commit
+
+
+def _versions(row: Row[Any]) -> dict[str, str]:
+    """Facts of the environment, versions of the methods and hashes of the contents."""
+    asked = Comparison.model_validate_json(row.payload)
+    versions = (*asked.baseline.versions, *asked.arm.versions)
+    contents = json.loads(row.content_hashes)
+    return {
+        **{name: str(value) for name, value in json.loads(row.facts).items()},
+        **{name: f"version {number}" for name, number in versions},
+        **{name: str(digest)[:8] for name, digest in contents.items()},
+    }
