@@ -4,6 +4,7 @@ made from.
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,6 +37,18 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
                 finally:
                     _remove(part)
     return file
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file, whole or not at all; of processes that write at the same time the last one
+    stays.
+    """
+    part = file.with_name(f".{os.getpid()}-{time.monotonic_ns()}-{file.name}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _remove(part: Path) -> None:

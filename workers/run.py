@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Outcome
+from workers.cache import write_whole
 from workers.errors import TimedOut, alarm
 from workers.measure.environment import (
     commit,
@@ -171,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     stdout.write(line)
                     stdout.flush()
                 else:
-                    _write(place, line)
+                    write_whole(place, line)
                 done += 1
     except UsageError as error:
         sys.stderr.write(f"{error}\n")
@@ -283,13 +284,6 @@ def _places(out: Path | None, paths: Sequence[Path]) -> list[Path | None]:
             f"--out {out}: {folder} is no folder to write to: {error.strerror}"
         ) from error
     return list(places)
-
-
-def _write(place: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    part = place.with_name(f".{place.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(place)
 
 
 @contextlib.contextmanager

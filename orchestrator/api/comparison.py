@@ -22,7 +22,7 @@ from sweeps.model.job import Pair, Protocol
 from sweeps.stats.pooling import ALPHA, SPENT_NOW, mean_contrast, mean_disagrees
 from sweeps.stats.visits import Pooling, Visit, pool_visits
 from workers.errors import TimedOut
-from workers.measure.disturbances import own_disturbances
+from workers.measure.monitors import own_disturbances
 from workers.measure.environment import environment_of
 from workers.measure.interleaved import (
     WARMUP_S,

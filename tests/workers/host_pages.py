@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from workers.kv_caches.pages import MAP_NORESERVE
+from workers.kv_caches.virtual import MAP_NORESERVE
 
 MAP_FIXED = 0x10
 PROT_NONE = 0

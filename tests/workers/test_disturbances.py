@@ -4,7 +4,7 @@ import sys
 import threading
 import time
 
-from workers.measure.disturbances import own_disturbances
+from workers.measure.monitors import own_disturbances
 
 BUSY_S = 0.5
 

@@ -11,7 +11,7 @@ import torch
 
 from tests.workers.tiny_llms import VOCABULARY, tiny_llm
 from workers.data.text import Window
-from workers.kinds.likelihood import log_probabilities, score, score_whole
+from workers.kinds.quality import log_probabilities, score, score_whole
 
 
 def by_hand(lm: Any, before: list[int], scored: list[int]) -> float:

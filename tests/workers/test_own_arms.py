@@ -11,7 +11,7 @@ import workers.errors
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import Outcome
-from workers.models.own import load_own
+from workers.arms.own import load_own
 from workers.run import run
 
 MODEL = """

@@ -17,9 +17,16 @@ from tests.workers.host_pages import HostPages
 from tests.workers.tiny_llms import POSITIONS, decode_with, greedy, kv_bytes, prompt, tiny_llm
 from workers.errors import Unsupported
 from workers.kv_caches import cache_memory, make_cache
-from workers.kv_caches.cuda_pages import MappedReservation, pages_to_leave, pages_to_map
-from workers.kv_caches.pages import ByteSpan, HostReservation, covering, inside
-from workers.kv_caches.virtual import VirtualLayer
+from workers.kv_caches.virtual import (
+    ByteSpan,
+    HostReservation,
+    MappedReservation,
+    VirtualLayer,
+    covering,
+    inside,
+    pages_to_leave,
+    pages_to_map,
+)
 
 PAGE = mmap.PAGESIZE
 TENSORS = 4
@@ -143,8 +150,8 @@ def test_mapped_pages_outlive_the_reservation_in_its_tensors() -> None:
 REGROWN = """
 import torch
 from tests.workers.host_pages import HostPages
-from workers.kv_caches.cuda_pages import MappedReservation
-from workers.kv_caches.pages import ByteSpan
+from workers.kv_caches.virtual import MappedReservation
+from workers.kv_caches.virtual import ByteSpan
 pages = HostPages(limit=6)
 one = MappedReservation(200 << 10, pages)
 one.grow(200 << 10)
@@ -240,7 +247,7 @@ def test_mapped_pages_hold_what_is_kept(
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_no_gpu() -> None:
     """Where there is no GPU the refusal names that."""
-    from workers.kv_caches.cuda_pages import cuda_driver
+    from workers.kv_caches.virtual import cuda_driver
 
     with pytest.raises(Unsupported, match="needs a GPU, and torch finds none here"):
         cuda_driver(torch.device("cuda"))

@@ -21,7 +21,7 @@ from tests.workers.tiny_vits import calm
 from tests.workers.vision_jobs import metrics
 from workers.data.text import Window, corpus, scoring_windows
 from workers.errors import Unsupported
-from workers.kinds.likelihood import score
+from workers.kinds.quality import score
 from workers.models.language import load_language
 from workers.run import run
 

@@ -14,12 +14,16 @@ from workers.methods import of_modality
 from workers.models import cpp_build
 from workers.models.vision import VisionModel
 from workers.run import run
-from workers.token_reduction import tome_cpp
+from workers.token_reduction import token_ops
 from workers.token_reduction.hquota_ops import farthest_first_numpy, merge_groups_torch
-from workers.token_reduction.token_ops import bipartite_match, bipartite_sets, merge_matched
-from workers.token_reduction.tome_cpp import merge_similar_cpp
+from workers.token_reduction.token_ops import (
+    bipartite_match,
+    bipartite_sets,
+    merge_matched,
+    merge_similar_cpp,
+)
 
-MISSING = cpp_build.missing_reason(tome_cpp.TOME_CPP)
+MISSING = cpp_build.missing_reason(token_ops.TOME_CPP)
 compiled = pytest.mark.skipif(MISSING is not None, reason=f"no compiled kernel here: {MISSING}")
 
 
@@ -104,7 +108,7 @@ def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
     likeness = unit @ unit.mT
     likeness.diagonal(dim1=1, dim2=2).fill_(float("inf"))
     first = torch.rand(5, tokens).topk(hubs).indices
-    order = tome_cpp.farthest_first_cpp(likeness, first, kept)
+    order = token_ops.farthest_first_cpp(likeness, first, kept)
     assert torch.equal(order, farthest_first_numpy(likeness, first, kept))
     order = torch.cat((torch.arange(prefix).expand(5, -1), order + prefix), 1)
     target = torch.randint(0, kept, (5, tokens - kept))
@@ -113,7 +117,7 @@ def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
         torch.randint(1, 9, (5, prefix + tokens, 1)).float() if sized else None,
     )
     for found, expected in zip(
-        tome_cpp.merge_groups_cpp(x, size, order, target, prefix),
+        token_ops.merge_groups_cpp(x, size, order, target, prefix),
         merge_groups_torch(x, size, order, target, prefix),
         strict=True,
     ):
@@ -123,7 +127,7 @@ def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
 @compiled
 def test_order_is_whole_where_likeness_is_not_a_number():
     """Places stay inside of the tensor where tokens are not numbers."""
-    order = tome_cpp.farthest_first_cpp(
+    order = token_ops.farthest_first_cpp(
         torch.full((2, 6, 6), float("nan")), torch.zeros(2, 1, dtype=torch.int64), 3
     )
     assert order.min() >= 0
@@ -286,4 +290,4 @@ def test_a_machine_without_a_compiler_gives_the_reason(monkeypatch):
     with pytest.raises(
         cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"
     ):
-        cpp_build.build_library(tome_cpp.TOME_CPP)
+        cpp_build.build_library(token_ops.TOME_CPP)

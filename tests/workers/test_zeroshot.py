@@ -21,7 +21,7 @@ from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
 from workers.data.text import Window
-from workers.kinds.likelihood import (
+from workers.kinds.quality import (
     UNAVAILABLE,
     TaskResults,
     drops,

@@ -74,6 +74,9 @@ class SkippingParams(Params):
         """The sparsity of each of the four inputs."""
         return spread(self.sparsity, self.coefficients, network)
 
+    def no_macs(self, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG002 - selecting multiplies nothing but the inputs themselves
+        return 0
+
     def skipped(self, network: LanguageNetwork, tokens: int) -> int:
         """MACs left out while `tokens` tokens are decoded one by one."""
         return tokens * skipped_by_token(network, self.shares(network))

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Self, cast
 import torch
 from torch import Tensor, nn
 
+from sweeps.model.identity import digest
 from workers.activation_sparsity import Kernel, SkippingParams
 from workers.activation_sparsity.rotation_fusion import lay_out, shared
 from workers.activation_sparsity.sparse_matvec import (
@@ -354,13 +355,14 @@ def skip_in_native_basis(
     lm: LanguageModel,
     rules: Sequence[Sequence[InputRule]],
     params: SkippingParams,
-    *,
-    weights_hash: str,
+    method: str,
+    version: int,
 ) -> LanguageModel:
-    """`skip` on the weights of `lm` as they are, but for their place in memory. Raises
-    `Unsupported`.
+    """`skip`, for a version of a method, on the weights of `lm` as they are, but for their place in
+    memory. Raises `Unsupported`.
     """
     model = shared(lm, "laid out", lambda: lay_out(lm.model))
+    made_of = {"origin": lm.weights_hash, method: params, "version": version}
     return skip(
-        lm, model, rules, kernel=params.kernel, prefill=params.prefill, weights_hash=weights_hash
+        lm, model, rules, kernel=params.kernel, prefill=params.prefill, weights_hash=digest(made_of)
     )

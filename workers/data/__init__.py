@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from sweeps.geometry.vit_catalogue import classes
 from sweeps.model.condition import NAMED_WEIGHTS, Condition
 from sweeps.model.identity import digest
-from workers.cache import cache_folder
+from workers.cache import cache_folder, write_whole
 from workers.data import text
 from workers.data.images import (
     DIGITS_SPLIT,
@@ -160,7 +160,10 @@ def content_hashes(path: str, observer: Observer | None = None) -> dict[str, str
                 for name, sha256 in found.items()
                 if max(stamps[name][1:3]) < settled
             }
-            _write(store, json.dumps(keep))
+            # a home that cannot be written, or a full disk: the next listing reads the files again
+            with contextlib.suppress(OSError):
+                store.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(store, json.dumps(keep))
     return {name: found[name] for name in places}
 
 
@@ -193,16 +196,3 @@ def _hashed(
                         reported = time.monotonic()
                         observer(read, total)
                 yield name, future.result()
-
-
-def _write(file: Path, content: str) -> None:
-    """Replace the cache as a whole; of processes that write at the same time the last one stays."""
-    part = file.with_name(f".{os.getpid()}-{time.monotonic_ns()}-{file.name}")
-    # a home that cannot be written, or a full disk: the next listing reads the files again
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_text(content)
-            part.replace(file)
-        finally:
-            part.unlink(missing_ok=True)

@@ -1,7 +1,6 @@
 """Call: models and functions of the user timed side by side; then the peak memory of each alone."""
 
 import contextlib
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -13,14 +12,11 @@ from workers.arms.own import OwnArm, OwnWorkload, prepare_own
 from workers.arms.prepared import raised
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
-from workers.measure.interleaved import calibrate
 from workers.measure.readings import median_time, metric_value, peak_memory
-from workers.measure.timer import Stopwatch, TimedStep, repeat
+from workers.measure.timer import repeat
 
 MEMORY_CALLS = 3
 """In which the peak of memory is reached."""
-_INNER: dict[str, int] = {}
-"""By job in several visits: calls that make up one sample, as at the first visit."""
 
 
 def run(job: Job) -> KindResult:
@@ -32,6 +28,8 @@ def run(job: Job) -> KindResult:
 class CallKind(TimedKind[OwnArm]):
     """Calls with one input."""
 
+    short = True
+
     def __init__(self, job: Job, failures: FailureCollector, *, workload: OwnWorkload) -> None:
         super().__init__(job, failures)
         self.workload = workload
@@ -41,16 +39,6 @@ class CallKind(TimedKind[OwnArm]):
 
     def build(self, index: int, *, kept: bool) -> OwnArm:  # noqa: ARG002 - an arm has a copy of its own in any case
         return prepare_own(self.job, index, self.workload, self.results)
-
-    def twin(self, arm: OwnArm) -> OwnArm:
-        return self.prepare(arm.index) if arm.condition.runtime == "eager" else arm
-
-    def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:
-        if not self.visits:
-            return calibrate(steps, clock)
-        key = self.job.visited_id
-        _INNER[key] = _INNER.get(key) or calibrate(steps, clock, forwards=1)
-        return _INNER[key]
 
     def observed(self, arm: OwnArm) -> AbstractContextManager[object]:  # noqa: ARG002 - nothing is known of its parts
         return contextlib.nullcontext()

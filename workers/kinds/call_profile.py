@@ -2,15 +2,14 @@
 after those without.
 """
 
-from collections.abc import Sequence
 from functools import partial
 
 from sweeps.model.job import Job
 from workers.arms.own import OwnArm, OwnWorkload
 from workers.kinds.call import CallKind
 from workers.kinds.failures import FailureCollector, KindResult
-from workers.kinds.profile import PhaseProfiler, run_marked
-from workers.kinds.timed_job import Timed, run_timed
+from workers.kinds.profile import ProfilingKind, run_marked
+from workers.kinds.timed_job import run_timed
 
 
 def run(job: Job) -> KindResult:
@@ -19,18 +18,9 @@ def run(job: Job) -> KindResult:
     return run_timed(job, partial(CallProfileKind, workload=workload), inference=workload.inference)
 
 
-class CallProfileKind(CallKind):
-    """Calls as in a job that times them; the rounds and passes afterwards are those under the
-    profiler.
-    """
+class CallProfileKind(ProfilingKind[OwnArm], CallKind):
+    """Calls as in a job that times them."""
 
     def __init__(self, job: Job, failures: FailureCollector, *, workload: OwnWorkload) -> None:
         super().__init__(job, failures, workload=workload)
-        self.profiler = PhaseProfiler[OwnArm](failures, run_marked)
-        self.passes = self.profiler.passes
-
-    def measure_together(self, arms: Sequence[OwnArm], timed: Timed) -> None:
-        self.profiler.record(arms, timed, {"forward": timed.samples.seconds})
-
-    def finish(self, result: KindResult) -> KindResult:
-        return self.profiler.result(result)
+        self.profile(run_marked)

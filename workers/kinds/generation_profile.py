@@ -10,7 +10,7 @@ from sweeps.model.profile import Phase
 from workers.arms.language import LanguageArm
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.generation import GenerationKind
-from workers.kinds.profile import PhaseProfiler
+from workers.kinds.profile import ProfilingKind
 from workers.kinds.timed_job import Timed, run_timed
 from workers.measure.interleaved import by_column
 from workers.measure.profiling import Recording
@@ -24,15 +24,12 @@ def run(job: Job) -> KindResult:
     return run_timed(job, GenerationProfileKind)
 
 
-class GenerationProfileKind(GenerationKind):
-    """Runs as in a generation job; the rounds and passes afterwards are those under the profiler,
-    in the same process.
-    """
+class GenerationProfileKind(ProfilingKind[LanguageArm], GenerationKind):
+    """Runs as in a generation job; all in the same process."""
 
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         super().__init__(job, failures, pass_seconds=0.0, isolated=False)
-        self.profiler = PhaseProfiler(failures, _run)
-        self.passes = self.profiler.passes
+        self.profile(_run)
 
     def measure_together(self, arms: Sequence[LanguageArm], timed: Timed) -> None:
         samples = timed.samples
@@ -42,9 +39,6 @@ class GenerationProfileKind(GenerationKind):
             "decode": samples.series["tpot"],
         }
         self.profiler.record(arms, timed, walls)
-
-    def finish(self, result: KindResult) -> KindResult:
-        return self.profiler.result(result)
 
 
 class _EnoughStepsError(Exception):

@@ -3,7 +3,7 @@ energy of each alone.
 """
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +19,6 @@ from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
-from workers.measure.interleaved import calibrate
 from workers.measure.peaks import measure_peaks
 from workers.measure.readings import (
     estimated,
@@ -29,7 +28,7 @@ from workers.measure.readings import (
     metric_value,
     peak_memory,
 )
-from workers.measure.timer import Stopwatch, TimedStep, repeat
+from workers.measure.timer import repeat
 from workers.models.runtime import Forwards, count_forwards
 from workers.models.vision import fresh_copy, shared_vision
 
@@ -53,8 +52,6 @@ class Steady:
     """By arm and visit the time of a forward in steady running over that of a sample."""
     bursts: int = 0
     """Of each arm, at the last of them."""
-    inner: int = 0
-    """Forwards of one sample; 0 before the first visit."""
 
 
 BUDGET_FOR_PEAKS_S = 5.0
@@ -71,6 +68,8 @@ def run(job: Job, *, pass_seconds: float = PASS_SECONDS) -> KindResult:
 
 class LatencyKind(TimedKind[VisionArm]):
     """Forwards of one input; a hook counts them and their images."""
+
+    short = True
 
     def __init__(self, job: Job, failures: FailureCollector, *, pass_seconds: float) -> None:
         super().__init__(job, failures)
@@ -97,15 +96,6 @@ class LatencyKind(TimedKind[VisionArm]):
         if kept:
             return prepare_vision(self.job, index, self.kept, {})
         return prepare_vision(self.job, index, self.loaded, self.inputs)
-
-    def twin(self, arm: VisionArm) -> VisionArm:
-        return self.prepare(arm.index) if arm.condition.runtime == "eager" else arm
-
-    def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:
-        if not self.visits:
-            return calibrate(steps, clock)
-        self.steady.inner = self.steady.inner or calibrate(steps, clock, forwards=1)
-        return self.steady.inner
 
     @contextmanager
     def observed(self, arm: VisionArm) -> Iterator[None]:

@@ -18,7 +18,7 @@ from workers.arms.prepared import PreparedArm, raised
 from workers.arms.vision import VisionArm
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.latency import LatencyKind
-from workers.kinds.timed_job import ArmMetrics, SoloPass, Timed, run_timed
+from workers.kinds.timed_job import ArmMetrics, SoloPass, Timed, TimedKind, run_timed
 from workers.measure.interleaved import ArmError
 from workers.measure.peaks import measure_peaks
 from workers.measure.profiling import (
@@ -186,21 +186,31 @@ def run(job: Job) -> KindResult:
     return run_timed(job, ProfileKind)
 
 
-class ProfileKind(LatencyKind):
-    """Forwards as in a latency job; the rounds and passes afterwards are those under the
+class ProfilingKind(TimedKind[_A]):
+    """Mixed into a kind that times its arms: the rounds and passes afterwards are those under the
     profiler.
     """
 
-    def __init__(self, job: Job, failures: FailureCollector) -> None:
-        super().__init__(job, failures, pass_seconds=0.0)
-        self.profiler = PhaseProfiler[VisionArm](failures, run_marked)
+    profiler: PhaseProfiler[_A]
+
+    def profile(self, run: Callable[[_A, Recording], object]) -> None:
+        """`run` runs an arm once and marks its forwards."""
+        self.profiler = PhaseProfiler(self.failures, run)
         self.passes = self.profiler.passes
 
-    def measure_together(self, arms: Sequence[VisionArm], timed: Timed) -> None:
+    def measure_together(self, arms: Sequence[_A], timed: Timed) -> None:
         self.profiler.record(arms, timed, {"forward": timed.samples.seconds})
 
     def finish(self, result: KindResult) -> KindResult:
         return self.profiler.result(result)
+
+
+class ProfileKind(ProfilingKind[VisionArm], LatencyKind):
+    """Forwards as in a latency job."""
+
+    def __init__(self, job: Job, failures: FailureCollector) -> None:
+        super().__init__(job, failures, pass_seconds=0.0)
+        self.profile(run_marked)
 
 
 def run_marked(arm: PreparedArm, recording: Recording) -> None:

@@ -28,6 +28,7 @@ from workers.measure.interleaved import (
     Orders,
     Warmup,
     by_column,
+    calibrate,
     no_garbage_collection,
     time_rounds,
     warm_up,
@@ -64,6 +65,8 @@ class SoloPass(Generic[_A]):
     needed_s: Callable[[_A], float]
 
 
+_INNER: dict[str, int] = {}
+"""By job in several visits: steps that make up one sample."""
 _KNOWN: dict[str, dict[tuple[str, int], ArmMetrics]] = {}
 """By job in several visits: what its passes measured of each arm, by the flag of a pass that is
 skipped and the arm."""
@@ -75,6 +78,8 @@ class TimedKind(ABC, Generic[_A]):
     passes: Sequence[SoloPass[_A]] = ()
     burst = 0
     """Samples in one go that show steady running, now and then between the rounds."""
+    short = False
+    """Whether steps are short: a sample holds several, and one more copy of an arm costs little."""
 
     def __init__(self, job: Job, failures: FailureCollector) -> None:
         """Load what all arms share. Raises what that raises: no arm caused it."""
@@ -118,11 +123,18 @@ class TimedKind(ABC, Generic[_A]):
         """What the second column of the arm that most pairs are compared with runs: a copy that is
         built as the arm is, where that costs little. Two columns halve the share of its noise.
         """
-        return arm
+        copied = self.short and arm.condition.runtime == "eager"
+        return self.prepare(arm.index) if copied else arm
 
-    def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:  # noqa: ARG002 - for kinds whose steps are short
-        """Steps that make up one sample."""
-        return 1
+    def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:
+        """Steps that make up one sample; of several visits as at the first."""
+        if not self.short:
+            return 1
+        if not self.visits:
+            return calibrate(steps, clock)
+        key = self.job.visited_id
+        _INNER[key] = _INNER.get(key) or calibrate(steps, clock, forwards=1)
+        return _INNER[key]
 
     def warmup_options(self, arms: Sequence[_A]) -> Mapping[str, Any]:  # noqa: ARG002 - for kinds whose steps are long
         """Options of `warm_up`."""

@@ -108,7 +108,7 @@ def cache_memory(cache: "Cache") -> CacheMemory:
 
 
 def _tensor(states_BHTD: "Tensor", tokens: int) -> CacheMemory:
-    from workers.kv_caches.pages import resident_bytes
+    from workers.kv_caches.virtual import resident_bytes
 
     if states_BHTD.numel() == 0:
         return CacheMemory(0, 0, 0)

@@ -241,8 +241,7 @@ def energy_problem(powercap: Path = POWERCAP) -> str:
 
 
 def _number(path: Path) -> int | None:
-    text = read_text(path).strip()
-    return int(text) if text.isdigit() else None
+    return next(iter(_numbers([path])), None)
 
 
 EVENT_REASONS: Mapping[str, int] = {

@@ -6,14 +6,17 @@ import math
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from sweeps.model.condition import Condition, ImageSize
 from sweeps.model.identity import FrozenModel
 from sweeps.model.method import BlockTokens, Network, Params
 
+TOME_CPP = Path(__file__).with_name("tome.cpp")
+"""Of `token_ops`."""
 ROUNDING = 9
 """Decimals kept before rounding up or down, so that 0.55 of 100 tokens is 55 and not, by floating
 point, 56."""
@@ -99,6 +102,18 @@ RopeField = Annotated[
 ]
 
 
+def ordered_blocks(layers: tuple[int, ...], other: str = "") -> tuple[int, ...]:
+    """The blocks in order. Raises `ValueError` unless they are different blocks counted from 0;
+    `other` ends the message.
+    """
+    if not layers or min(layers) < 0 or len(set(layers)) < len(layers):
+        raise ValueError(f"layers {list(layers)} must be different blocks, counted from 0{other}")
+    return tuple(sorted(layers))
+
+
+OrderedBlocks = Annotated[tuple[int, ...], Field(min_length=1), AfterValidator(ordered_blocks)]
+
+
 class NativeParams(Params):
     """Parameters of methods that both torch's operators and a compiled kernel compute, with equal
     results.
@@ -115,7 +130,6 @@ class NativeParams(Params):
         native = own == ("cpu", "float32", "eager")
         if native:
             from workers.models.cpp_build import missing_reason
-            from workers.token_reduction.tome_cpp import TOME_CPP
 
             native = missing_reason(TOME_CPP) is None
         return self.model_copy(update={"implementation": "native" if native else "torch"})
@@ -201,9 +215,8 @@ class KeepParams(ScheduleParams):
             "share of the patch tokens left that each reducing block keeps; or give a budget"
         ),
     )
-    layers: tuple[int, ...] = Field(
+    layers: OrderedBlocks = Field(
         default=(3, 6, 9),
-        min_length=1,
         description="blocks that reduce, counted from 0: after their attention, before their MLP",
     )
     budget: BudgetField = None
@@ -213,11 +226,6 @@ class KeepParams(ScheduleParams):
     def _one_amount(self) -> "KeepParams":
         one_amount(keep_rate=self.keep_rate, budget=self.budget)
         return self
-
-    @field_validator("layers")
-    @classmethod
-    def _ordered(cls, layers: tuple[int, ...]) -> tuple[int, ...]:
-        return ordered_blocks(layers)
 
     def requested(self, depth: int, patches: int) -> Mapping[int, int]:  # noqa: ARG002 - `unfit` compares the layers with it
         if self.keep_rate is None:
@@ -365,15 +373,6 @@ def one_amount(**amounts: object) -> None:
             f"give either {', '.join(others)} or {last}"
             + (f", not both {' and '.join(given)}" if given else "")
         )
-
-
-def ordered_blocks(layers: tuple[int, ...], other: str = "") -> tuple[int, ...]:
-    """The blocks in order. Raises `ValueError` unless they are different blocks counted from 0;
-    `other` ends the message.
-    """
-    if not layers or min(layers) < 0 or len(set(layers)) < len(layers):
-        raise ValueError(f"layers {list(layers)} must be different blocks, counted from 0{other}")
-    return tuple(sorted(layers))
 
 
 def beyond(layers: tuple[int, ...], network: Network) -> str | None:

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize, pad
 
-from workers.token_reduction import tome_cpp
 from workers.token_reduction.patch_vit import (
     AttentionState,
     MergeAroundAttention,
@@ -25,7 +24,9 @@ from workers.token_reduction.patch_vit import (
 )
 from workers.token_reduction.token_ops import (
     add_to_groups,
+    farthest_first_cpp,
     group_means,
+    merge_groups_cpp,
     merged_places,
     select,
     weighted_sums,
@@ -100,7 +101,7 @@ class Grouping(NamedTuple):
             order_BN = farthest_first_unrolled(similarity_Bnn, first_BQ, kept)
         else:
             similarity_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
-            select_farthest = tome_cpp.farthest_first_cpp if self.native else farthest_first
+            select_farthest = farthest_first_cpp if self.native else farthest_first
             order_BN = select_farthest(similarity_Bnn, first_BQ, kept)
         if prefix:
             order_BN = pad(order_BN + prefix, (prefix, 0))
@@ -119,7 +120,7 @@ class Grouping(NamedTuple):
         adjusted.
         """
         prefix, order_BN = self.prefix, groups.order_BN
-        mean = tome_cpp.merge_groups_cpp if self.native else merge_groups_torch
+        mean = merge_groups_cpp if self.native else merge_groups_torch
         out_BMD, size_BM1 = mean(x_BND, size_BN1, order_BN, groups.target_BR, prefix)
         if self.adjustment != MergeAdjustment():
             alone_BND = select(x_BND, order_BN[:, prefix:])

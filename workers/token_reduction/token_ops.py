@@ -1,10 +1,10 @@
 """Token operations that reduction methods share: class-token scores, selection, bipartite matching
-and merging.
+and merging; and matching, selection and merging on a CPU in compiled calls.
 
 Shapes: B images, N tokens, K tokens selected, D channels (E with the size), H heads, d channels of
 a head, X images times heads; P prefix tokens, A and C tokens in the sets A and B of a matching, R
-of them merged, M tokens left. All shapes follow from the arguments' shapes and plain numbers, and
-nothing waits for the device.
+of them merged, M tokens left, Q of them hubs. All shapes follow from the arguments' shapes and
+plain numbers, and nothing waits for the device.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from workers.errors import Unsupported
+from workers.models.cpp_build import functions, missing_reason
+from workers.token_reduction import TOME_CPP
 from workers.token_reduction.patch_vit import AttentionState
+
+MAX_HEAD_DIM = 1024
+_SIGNATURES = {
+    "merge_similar": "TTqqqTTTTqqqqqqqi",
+    "farthest_first": "TTTqqqqi",
+    "merge_groups": "TTTTTTqqqqqi",
+}
 
 
 def class_token_attention(attended: AttentionState) -> Tensor:
@@ -61,6 +71,14 @@ def select(x_BND: Tensor, index_BK: Tensor) -> Tensor:
         first_B1 = torch.arange(0, B * N, N, device=x_BND.device)[:, None]
         return x_BND.view(B * N, D).index_select(0, (index_BK + first_B1).view(-1)).view(B, -1, D)
     return x_BND[torch.arange(B, device=x_BND.device)[:, None], index_BK]
+
+
+def behind_prefix(index_BK: Tensor, prefix: int) -> Tensor:
+    """Indices of the prefix tokens, then of the patch tokens that `index_BK` counts from the first
+    one: [B, P + K].
+    """
+    first_BP = torch.arange(prefix, device=index_BK.device).expand(len(index_BK), -1)
+    return torch.cat((first_BP, index_BK + prefix), 1)
 
 
 def merged_places(
@@ -190,3 +208,78 @@ def group_means(sum_BME: Tensor) -> tuple[Tensor, Tensor]:
     """The tokens that the sums stand for and their sizes: [B, M, D] and [B, M, 1]."""
     size_BM1 = sum_BME[..., -1:]
     return sum_BME[..., :-1] / size_BM1, size_BM1
+
+
+def merge_similar_cpp(
+    x_BND: Tensor,
+    k_BHNd: Tensor,
+    size_BN1: Tensor | None,
+    prefix: int,
+    r: int,
+    *,
+    index_BM: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """The tokens after merging and their sizes, [B, M, D] and [B, M, 1]: `merge_matched` on the sum
+    of the keys.
+
+    `r` is at most half of the tokens after the `prefix` ones. `index_BM`, of int64, gets the index
+    that each token left had. Raises as `check_native` does.
+    """
+    (B, N, D), (_, H, _, d) = x_BND.shape, k_BHNd.shape
+    check_native(k_BHNd)
+    if d > MAX_HEAD_DIM:
+        raise Unsupported(
+            f"the compiled kernel takes heads of up to {MAX_HEAD_DIM} channels, not {d}"
+        )
+    if k_BHNd.stride(-1) != 1:
+        k_BHNd = k_BHNd.contiguous()
+    out_BMD, size_BM1 = torch.empty(B, N - r, D), torch.empty(B, N - r, 1)
+    sizes = None if size_BN1 is None else size_BN1.contiguous()
+    tensors = (sizes, out_BMD, size_BM1, index_BM)
+    strides = k_BHNd.stride()[:3]
+    _call("merge_similar", x_BND, k_BHNd, *strides, *tensors, B, N, D, H, d, prefix, r)
+    return out_BMD, size_BM1
+
+
+def farthest_first_cpp(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tensor:
+    """Indices of all tokens, [B, N]: what `hquota_ops.farthest_first` returns. Raises as
+    `check_native` does.
+    """
+    (B, N, _), Q = similarity_BNN.shape, first_BQ.shape[1]
+    order_BN = torch.empty(B, N, dtype=torch.int64)
+    _call("farthest_first", similarity_BNN, first_BQ.contiguous(), order_BN, B, N, Q, kept)
+    return order_BN
+
+
+def merge_groups_cpp(
+    x_BND: Tensor, size_BN1: Tensor | None, order_BN: Tensor, target_BR: Tensor, prefix: int
+) -> tuple[Tensor, Tensor]:
+    """What `hquota_ops.merge_groups_torch` returns: [B, M, D] and [B, M, 1]. Raises as
+    `check_native` does.
+    """
+    (B, N, D), R = x_BND.shape, target_BR.shape[1]
+    out_BMD, size_BM1 = torch.empty(B, N - R, D), torch.empty(B, N - R, 1)
+    sizes = None if size_BN1 is None else size_BN1.contiguous()
+    groups = (order_BN.contiguous(), target_BR.contiguous())
+    _call("merge_groups", x_BND, sizes, *groups, out_BMD, size_BM1, B, N, D, prefix, R)
+    return out_BMD, size_BM1
+
+
+def _call(name: str, first: Tensor, *arguments: Tensor | int | None) -> None:
+    """Run a function of `tome.cpp` on all threads, once `first` is a tensor that it takes."""
+    check_native(first)
+    function = functions(TOME_CPP, _SIGNATURES)[name]
+    function(first.contiguous(), *arguments, torch.get_num_threads())
+
+
+def check_native(like: Tensor) -> None:
+    """Raise `Unsupported` unless there is compiled code on this machine, for tensors of this dtype
+    and device.
+    """
+    reason = missing_reason(TOME_CPP)
+    if reason is None and (like.dtype, like.device.type) != (torch.float32, "cpu"):
+        reason = (
+            f"the compiled kernel takes float32 on a CPU, not {like.dtype} on {like.device.type}"
+        )
+    if reason is not None:
+        raise Unsupported(f"implementation: native cannot run here: {reason}")

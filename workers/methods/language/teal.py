@@ -7,7 +7,6 @@ the requested share is reached on average only; the share that was skipped is me
 
 from typing import TYPE_CHECKING
 
-from sweeps.model.method import LanguageNetwork
 from workers.activation_sparsity import CalibratedParams, Coefficients, kept_of_each
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ class Params(CalibratedParams):
     allocation: Coefficients | None = None
 
 
-skipped, refuses = Params.skipped, Params.unfit
+macs, skipped, refuses = Params.no_macs, Params.skipped, Params.unfit
 NEUTRAL = Params(sparsity=0, calibration_tokens=512)
 EXAMPLES = (
     Params(sparsity=0.5, calibration_tokens=512),
@@ -35,15 +34,10 @@ EXAMPLES = (
 )
 
 
-def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG001 - comparing multiplies nothing
-    return 0
-
-
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     """Raises `Unsupported` where the text is too short, the kernel cannot run, or another method
     has changed the matrices.
     """
-    from sweeps.model.identity import digest
     from workers.activation_sparsity import calibrate
     from workers.activation_sparsity.sparse_linear import InputRule, skip_in_native_basis
 
@@ -57,5 +51,4 @@ def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     ]
     if params.sparsity == 0:
         rules = [[InputRule(count) for count in counts] for _ in limits]
-    weights_hash = digest({"origin": lm.weights_hash, "teal": params, "version": VERSION})
-    return skip_in_native_basis(lm, rules, params, weights_hash=weights_hash)
+    return skip_in_native_basis(lm, rules, params, "teal", VERSION)

@@ -7,7 +7,6 @@ selection. With `sparsity: 0` it is the same code on all rows: the dense control
 
 from typing import TYPE_CHECKING
 
-from sweeps.model.method import LanguageNetwork
 from workers.activation_sparsity import Coefficients, SkippingParams, kept_of_each
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ class Params(SkippingParams):
     allocation: Coefficients | None = None
 
 
-skipped, refuses = Params.skipped, Params.unfit
+macs, skipped, refuses = Params.no_macs, Params.skipped, Params.unfit
 NEUTRAL = Params(sparsity=0)
 EXAMPLES = (
     Params(sparsity=0.5),
@@ -36,19 +35,11 @@ EXAMPLES = (
 )
 
 
-def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG001 - comparing multiplies nothing
-    return 0
-
-
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     """Raises `Unsupported` where the requested kernel cannot run, or another method has changed the
     matrices.
     """
-    from sweeps.model.identity import digest
     from workers.activation_sparsity.sparse_linear import InputRule, skip_in_native_basis
 
     four = [InputRule(count) for count in kept_of_each(lm.network, params.shares(lm.network))]
-    weights_hash = digest(
-        {"origin": lm.weights_hash, "topk_activation": params, "version": VERSION}
-    )
-    return skip_in_native_basis(lm, [four] * lm.network.layers, params, weights_hash=weights_hash)
+    return skip_in_native_basis(lm, [four] * lm.network.layers, params, "topk_activation", VERSION)

@@ -10,7 +10,6 @@ code on all rows.
 
 from typing import TYPE_CHECKING
 
-from sweeps.model.method import LanguageNetwork
 from workers.activation_sparsity import Coefficients, SkippingParams, kept_of_each
 
 if TYPE_CHECKING:
@@ -30,23 +29,17 @@ class Params(SkippingParams):
     allocation: Coefficients | None = None
 
 
-skipped, refuses = Params.skipped, Params.unfit
+macs, skipped, refuses = Params.no_macs, Params.skipped, Params.unfit
 NEUTRAL = Params(sparsity=0)
 EXAMPLES = (Params(sparsity=0.5), Params(sparsity=0.4, allocation=(0.8, 1.2, 0.8, 1.2)))
-
-
-def macs(params: Params, network: LanguageNetwork, prompt: int, decoded: int) -> int:  # noqa: ARG001 - one product for each input, as of a norm
-    return 0
 
 
 def apply(lm: "LanguageModel", params: Params) -> "LanguageModel":
     """Raises `Unsupported` where the requested kernel cannot run, or another method has changed the
     matrices.
     """
-    from sweeps.model.identity import digest
     from workers.activation_sparsity.sparse_linear import InputRule, skip_in_native_basis
 
     counts = kept_of_each(lm.network, params.shares(lm.network))
     four = [InputRule(count, weighted=True) for count in counts]
-    weights_hash = digest({"origin": lm.weights_hash, "wina": params, "version": VERSION})
-    return skip_in_native_basis(lm, [four] * lm.network.layers, params, weights_hash=weights_hash)
+    return skip_in_native_basis(lm, [four] * lm.network.layers, params, "wina", VERSION)

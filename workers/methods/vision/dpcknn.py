@@ -154,6 +154,7 @@ def merge_clusters(
     import torch
 
     from workers.token_reduction.token_ops import (
+        behind_prefix,
         group_means,
         merged_places,
         sum_groups,
@@ -174,12 +175,12 @@ def merge_clusters(
             pooled_BKE = sum_groups(sum_BNE[:, prefix:], cluster_BN, clusters)
             return group_means(torch.cat((sum_BNE[:, :prefix], pooled_BKE), 1))
 
-        def centres() -> "Tensor":
-            first_BP = torch.arange(prefix, device=x_BND.device).expand(len(x_BND), -1)
-            return torch.cat((first_BP, centre_BK + prefix), 1)
-
         mean_BMD, size_BM1 = means(x_BND)
-        place_BMP = merged_places(attended.place_BNP, centres, lambda place: means(place)[0])
+        place_BMP = merged_places(
+            attended.place_BNP,
+            lambda: behind_prefix(centre_BK, prefix),
+            lambda place: means(place)[0],
+        )
         return mean_BMD, size_BM1 if sized else None, place_BMP
 
     return reduction

@@ -371,7 +371,7 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """
     from workers.token_reduction import hquota_ops
     from workers.token_reduction.patch_vit import fit, stages
-    from workers.token_reduction.tome_cpp import check_native
+    from workers.token_reduction.token_ops import check_native
 
     adjustment = hquota_ops.MergeAdjustment()
     if (

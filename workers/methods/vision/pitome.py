@@ -165,6 +165,7 @@ def merge_alike(prefix: int, r: int, energy: Energy) -> "Reduction":
 
     from workers.token_reduction.token_ops import (
         add_to_groups,
+        behind_prefix,
         group_means,
         merged_places,
         select,
@@ -180,23 +181,21 @@ def merge_alike(prefix: int, r: int, energy: Energy) -> "Reduction":
         merging_BQd = select(unit_BPd, order_BP[:, : 2 * r])
         target_BR = (merging_BQd[:, ::2] @ merging_BQd[:, 1::2].mT).argmax(-1)
 
-        def stay(y_BNE: "Tensor", sorted_BPE: "Tensor") -> "Tensor":
-            return torch.cat(
-                (y_BNE[:, :prefix], sorted_BPE[:, 2 * r :], sorted_BPE[:, 1 : 2 * r : 2]), 1
-            )
+        def left(sorted_BPE: "Tensor") -> "tuple[Tensor, Tensor]":
+            return sorted_BPE[:, 2 * r :], sorted_BPE[:, 1 : 2 * r : 2]
 
         def means(y_BND: "Tensor") -> "tuple[Tensor, Tensor]":
             sum_BNE = weighted_sums(y_BND, size_BN1)
             sorted_BPE = select(sum_BNE[:, prefix:], order_BP)
-            out_BME = stay(sum_BNE, sorted_BPE)
+            out_BME = torch.cat((sum_BNE[:, :prefix], *left(sorted_BPE)), 1)
             add_to_groups(out_BME[:, -r:], target_BR, sorted_BPE[:, : 2 * r : 2])
             return group_means(out_BME)
 
-        def destination() -> "Tensor":
-            first_BP = torch.arange(prefix, device=x_BND.device).expand(len(x_BND), -1)
-            return stay(first_BP, order_BP + prefix)
-
-        place_BMP = merged_places(attended.place_BNP, destination, lambda place: means(place)[0])
+        place_BMP = merged_places(
+            attended.place_BNP,
+            lambda: behind_prefix(torch.cat(left(order_BP), 1), prefix),
+            lambda place: means(place)[0],
+        )
         return *means(x_BND), place_BMP
 
     return reduction
@@ -209,6 +208,7 @@ def match_ordered(prefix: int, r: int, energy: Energy) -> "Reduction":
     import torch
 
     from workers.token_reduction.token_ops import (
+        behind_prefix,
         bipartite_match,
         bipartite_sets,
         merge_matched,
@@ -233,9 +233,8 @@ def match_ordered(prefix: int, r: int, energy: Energy) -> "Reduction":
             return torch.cat((y_BND[:, :prefix], merged_BMD), 1), size_BM1
 
         def destination() -> "Tensor":
-            first_BP = torch.arange(prefix, device=x_BND.device).expand(len(x_BND), -1)
             left_BM = order_BP.gather(1, matching.order_BN[:, : order_BP.shape[1] - r])
-            return torch.cat((first_BP, left_BM + prefix), 1)
+            return behind_prefix(left_BM, prefix)
 
         merged_BMD, merged_BM1 = means(x_BND)
         size_BP1 = (

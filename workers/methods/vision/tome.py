@@ -69,7 +69,7 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     `fit` does, and for `implementation: native` where that cannot run.
     """
     from workers.token_reduction.patch_vit import fit_stages
-    from workers.token_reduction.tome_cpp import check_native
+    from workers.token_reduction.token_ops import check_native
 
     like, native = model.patch_embed.proj.weight, params.implementation == "native"
     if native:
@@ -114,8 +114,7 @@ def merge_natively(stage: "Stage") -> "Reduction":
     """As `merge_similar`, by one compiled call."""
     import torch
 
-    from workers.token_reduction.token_ops import select
-    from workers.token_reduction.tome_cpp import merge_similar_cpp
+    from workers.token_reduction.token_ops import merge_similar_cpp, select
 
     def reduction(
         x_BND: "Tensor", size_BN1: "Tensor | None", attended: "AttentionState"

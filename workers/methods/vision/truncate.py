@@ -7,9 +7,9 @@ accuracy is claimed of it.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from sweeps.model import method
 from sweeps.model.condition import ImageSize
@@ -19,10 +19,10 @@ from workers.token_reduction import (
     CountedKeepParams,
     FusedKeepParams,
     MergeParams,
+    OrderedBlocks,
     ScheduleParams,
     TokenCount,
     one_amount,
-    ordered_blocks,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Params(method.Params):
         le=1,
         description="share of the patch tokens left that each reducing block keeps",
     )
-    layers: Annotated[tuple[int, ...], Field(min_length=1)] | None = Field(
+    layers: OrderedBlocks | None = Field(
         default=None,
         description="with keep_rate: blocks that reduce, counted from 0; 3, 6 and 9 if not given",
     )
@@ -87,11 +87,6 @@ class Params(method.Params):
         if self.layers is not None and self.keep_rate is None:
             raise ValueError("layers belong to keep_rate; r and r_ratio are of every block")
         return self
-
-    @field_validator("layers")
-    @classmethod
-    def _ordered(cls, layers: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        return None if layers is None else ordered_blocks(layers)
 
     @property
     def schedule(self) -> ScheduleParams:
