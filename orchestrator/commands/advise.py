@@ -36,7 +36,7 @@ from store.write.submission import newest_attempt
 from sweeps.analysis.advice import RankedArm
 from sweeps.analysis.labels import SPEEDUP, Conclusion, Finding, conclude
 from sweeps.errors import UserError
-from sweeps.geometry.own_files import code_name
+from sweeps.geometry.model_families import code_name
 from sweeps.language.confirmation import comparison_at, sweep_of
 from sweeps.model.condition import Runtime
 from sweeps.model.metrics import INTERVAL, timed_metrics

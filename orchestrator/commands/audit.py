@@ -14,19 +14,16 @@ import typer
 from orchestrator.commands.options import Database
 from orchestrator.text_table import markdown_row
 from sweeps.analysis.audit.frame import AuditFinding, AuditFrame, frame_of_csv, frame_of_table
-from sweeps.analysis.audit.measured import profile_notes
-from sweeps.analysis.audit.report import AUDIT_RULES, AuditReport, audit_table
+from sweeps.analysis.audit.report import AUDIT_RULES, AuditReport, audit_table, profile_notes
 from sweeps.errors import UserError
-from sweeps.importers.csv_table import (
+from sweeps.importers.measurement import LatencyUnit, MeasurementTable, StatedBreakEven
+from sweeps.importers.tables import (
+    SUFFIXES_OF_REFERENCES,
     CsvColumns,
+    load_reference,
     parse_mapping,
     read_csv_rows,
     read_markdown_tables,
-)
-from sweeps.importers.measurement import LatencyUnit, MeasurementTable, StatedBreakEven
-from sweeps.importers.reference_files import (
-    SUFFIXES_OF_REFERENCES,
-    load_reference,
     read_reference,
     shipped_references,
 )

@@ -12,9 +12,9 @@ from orchestrator import text_table
 from orchestrator.commands.options import Database, SweepName, TableOrJson
 from store.open.engine import connect_readonly
 from store.read.evidence.history import sweep_trends
-from sweeps.analysis.trends import Trend
 from sweeps.model.metrics import INTERVAL
-from sweeps.text.trends import change_text, ends_text, trends_text
+from sweeps.stats.trends import Trend
+from sweeps.text.compared import change_text, ends_text, trends_text
 
 STEADY, SLOWER, UNDECIDED = 0, 1, 3
 """Exit codes: no speed-up fell; one did; there are too few measurements to find a change."""

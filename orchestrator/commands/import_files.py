@@ -29,7 +29,7 @@ from store.write.traces import RecordedTrace, StatedTie, TraceFile, record_trace
 from sweeps.importers.ncu import KERNEL, NAME, ncu_profiles, read_ncu
 from sweeps.importers.nsys import nsys_profiles
 from sweeps.importers.outcome_file import OutcomeFileError, read_outcome
-from sweeps.importers.reference_files import load_reference, shipped_references
+from sweeps.importers.tables import load_reference, shipped_references
 from sweeps.importers.traces import TraceError, summary_lines
 from sweeps.language.expand import Expansion
 from sweeps.model.condition import Device

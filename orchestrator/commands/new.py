@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from orchestrator.plan import planning
-from sweeps.geometry.model_families import OwnModels
-from sweeps.geometry.own_files import OwnFiles, code_name
+from sweeps.geometry.model_families import OwnFiles, OwnModels, code_name
 from sweeps.geometry.vit_catalogue import networks, timm_name
 from sweeps.language.yaml_reader import FOLDER_OF_SWEEPS, SweepError
 

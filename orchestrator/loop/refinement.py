@@ -20,8 +20,7 @@ from sweeps.model.identity import canonical
 from sweeps.model.job import Comparison
 from sweeps.model.kinds import KINDS
 from sweeps.number_format import WHOLE, count, duration
-from sweeps.stats.curve import Curve, Point, break_even
-from sweeps.stats.search import next_request, point_alpha, scan
+from sweeps.stats.curve import Curve, Point, break_even, next_request, point_alpha, scan
 from sweeps.text.curves import claim_text
 from workers.methods.arm_labels import arm_label
 

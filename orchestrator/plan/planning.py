@@ -367,7 +367,7 @@ def submit_plan(engine: Engine, plan: Plan) -> int:
         "limits": sweep.limits.model_dump(mode="json"),
     }
     if sweep.search is not None:
-        from sweeps.stats.search import point_alpha  # imports NumPy
+        from sweeps.stats.curve import point_alpha  # imports NumPy
 
         settings["point_alpha"] = point_alpha(sweep.search.max_points)
     new = NewSweep(sweep.name, plan.expansion.document.text, sweep.question, settings)

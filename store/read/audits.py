@@ -11,14 +11,15 @@ from store.read.profiling import LabelOf
 from store.read.queries import find_sweep, peaks_of_hosts, sweep_rows
 from store.rows.frames import rows_of
 from store.rows.profiles import interval_estimate
-from sweeps.analysis.audit.measured import (
+from sweeps.analysis.audit.report import (
     BASELINE,
+    AuditReport,
+    audit_table,
     condition_key,
     measured_table,
     profile_notes,
     profiled_rows,
 )
-from sweeps.analysis.audit.report import AuditReport, audit_table
 from sweeps.analysis.rows import SpeedupRow
 from sweeps.importers.measurement import MeasurementTable
 from sweeps.model.flags import split_flags, wrong

@@ -105,13 +105,12 @@ def rank(
     arms: Sequence[MeasuredArm],
     *,
     max_drop: float | None = None,
-    alpha: float = ALPHA,
     compared: int | None = None,
 ) -> Ranking:
     """The arms and the unmodified model in the order in which they are to be preferred.
 
     The best of many estimates is probably too good (the winner's curse). So the order is that of
-    the low ends of intervals that all hold at once with probability 1 - `alpha`: whichever arm
+    the low ends of intervals that all hold at once with probability 1 - `ALPHA`: whichever arm
     comes first, its interval misses no more often than that. `compared` is the number of intervals
     that must hold together where other rankings belong to the same decision (default: of these
     arms).
@@ -123,7 +122,7 @@ def rank(
     number = max(1, len(arms) if compared is None else compared)
     ranked = []
     for arm in arms:
-        together = arm.speedup._replace(alpha=alpha / number)
+        together = arm.speedup._replace(alpha=ALPHA / number)
         obstacle = arm.obstacle or quality_obstacle(arm.costs, max_drop)
         ranked.append(
             RankedArm(
@@ -133,7 +132,7 @@ def rank(
     ranked.sort(key=lambda each: -each.low)
     advised = [each for each in ranked if each.advised]
     rest = [each for each in ranked if not each.advised]
-    return Ranking((*advised, RankedArm(UNMODIFIED, 1.0, 1.0, 1.0, "same"), *rest), number, alpha)
+    return Ranking((*advised, RankedArm(UNMODIFIED, 1.0, 1.0, 1.0, "same"), *rest), number, ALPHA)
 
 
 def quality_obstacle(costs: Sequence[QualityCost], max_drop: float | None) -> Obstacle | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sweeps.importers.csv_table import TableError, parse_cells
+from sweeps.importers.tables import TableError, parse_cells
 from sweeps.importers.traces import (
     FORWARD_RANGE,
     PREFILL_RANGE,

@@ -5,23 +5,24 @@ overrides and replicates.
 import itertools
 import json
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from sweeps.errors import unknown_word
-from sweeps.geometry.model_families import ModelFamily, OwnModels
-from sweeps.geometry.own_files import code_name
-from sweeps.language.axis import Choice, expand_values
+from sweeps.geometry.model_families import ModelFamily, OwnModels, code_name
 from sweeps.language.condition_parser import (
     CONDITION_FIELDS,
     SHORTHANDS,
+    Choice,
     KnownNames,
     adapters,
     checked_field,
+    expand_values,
     fields_of,
     of_other_modality,
 )
@@ -161,8 +162,8 @@ class Entry:
 
     # ---- parsing ----
 
-    def open_step(self, place: Place, name: Any) -> set[str]:
-        """Adds the method `name` to the stack and returns the names of its parameters."""
+    def open_step(self, place: Place, name: Any) -> Mapping[str, FieldInfo]:
+        """Adds the method `name` to the stack and returns its parameters."""
         methods, own, here = self.known.methods, self.known.models.modality, place / "method"
         if (code := code_name(name)) is not None and isinstance(self.known.models, OwnModels):
             name, here = code, place / CALLABLE
@@ -179,13 +180,9 @@ class Entry:
             raise here.error(f"{name} is for {other} models, and this sweep is about {own} models")
         self.names.append(name)
         self.steps.append(place)
-        return set(methods[name].Params.model_fields)
+        return methods[name].Params.model_fields
 
-    def add_parameter(self, step: int, key: str, value: Any) -> None:
-        annotation = self.known.methods[self.names[step]].Params.model_fields[key].annotation
-        self.add(step, key, expand_values(self.steps[step] / key, value, annotation))
-
-    def add_override(self, key: str, value: Any, others: set[str]) -> None:
+    def add_override(self, key: str, value: Any, others: Collection[str]) -> None:
         if key not in _BESIDE:
             raise self.place.unknown_key(key, (*others, "method", *_BESIDE))
         place, modality = self.place / key, self.known.models.modality
@@ -220,7 +217,7 @@ def parse_entry(
         fields = entry.open_step(here, step["method"])
         for key, value in step.items():
             if key in fields:
-                entry.add_parameter(index, key, value)
+                entry.add(index, key, expand_values(here / key, value, fields[key].annotation))
             elif key != "method":
                 if stacked:
                     raise here.unknown_key(key, (*fields, "method"))

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from sweeps.errors import UserError
 from sweeps.language.arm_parser import CALLABLE
-from sweeps.language.axis import FILL, LIST, PER_BLOCK, form_of
+from sweeps.language.condition_parser import FILL, LIST, PER_BLOCK, form_of
 from sweeps.model.condition import Condition, Rectangle, square_side
 from sweeps.model.job import Arm, Comparison
 from sweeps.model.kinds import KINDS, OWN_FIELDS, THREAD_FIELDS

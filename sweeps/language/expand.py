@@ -12,8 +12,14 @@ from typing import Any, cast
 
 from sweeps.errors import WeightsError
 from sweeps.geometry.llm_geometry import content, is_folder, languages
-from sweeps.geometry.model_families import LanguageModels, OwnModels, VisionModels
-from sweeps.geometry.own_files import OwnFiles, code_name, content_of
+from sweeps.geometry.model_families import (
+    LanguageModels,
+    OwnFiles,
+    OwnModels,
+    VisionModels,
+    code_name,
+    content_of,
+)
 from sweeps.language.arm_parser import (
     Candidate,
     Entry,

@@ -11,12 +11,18 @@ from typing import Any, NamedTuple
 from sweeps.errors import did_you_mean, unknown_word
 from sweeps.geometry.model_families import ModelFamily, OwnModels
 from sweeps.language.arm_parser import DENSE_NAME, Entry, combinations
-from sweeps.language.axis import Choice, Form, expand_values, form_of, is_sequence, sequence, takes
 from sweeps.language.condition_parser import (
     CONDITION_FIELDS,
     SHORTHANDS,
     THREADS_KEY,
+    Choice,
+    Form,
     KnownNames,
+    expand_values,
+    form_of,
+    is_sequence,
+    sequence,
+    takes,
 )
 from sweeps.language.file_schema import BreakEvenSearch, Stop, Sweep
 from sweeps.language.yaml_reader import Document, Place, SweepError, shown

@@ -11,8 +11,17 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema
 
 from sweeps.language.arm_parser import CALLABLE, DENSE_NAME
-from sweeps.language.axis import FILL, LIST, PER_BLOCK, SERIES, Form, form_of
-from sweeps.language.condition_parser import FIELD_WORDS, THREADS_KEY, Threads
+from sweeps.language.condition_parser import (
+    FIELD_WORDS,
+    FILL,
+    LIST,
+    PER_BLOCK,
+    SERIES,
+    THREADS_KEY,
+    Form,
+    Threads,
+    form_of,
+)
 from sweeps.language.file_schema import Sweep
 from sweeps.language.grid import OPERATORS
 from sweeps.model.condition import Condition, Overrides

@@ -14,7 +14,6 @@ speed-up, and on a GPU how far its clock drifted, since the walls are those of o
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from math import exp, inf, sqrt
-from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +28,6 @@ Span = tuple[float, float]
 TOLERANCE = 0.05
 """Device time may exceed the wall of other forwards by this share: both vary from forward to
 forward. Beyond it they contradict."""
-GAPS: tuple[TimeClass, ...] = ("launch", "sync", "host", "idle")
-"""In the order in which a moment at which several hold is counted."""
 
 
 class DeviceRun(NamedTuple):
@@ -138,12 +135,6 @@ def split_operators(
     """
     busy = sum(run.own_s for run in working if start <= run.start < end)
     return {"device": busy, "host": max(0.0, end - start - busy)}
-
-
-def median_times(forwards: Sequence[Mapping[TimeClass, float]]) -> dict[TimeClass, float]:
-    """The median of each class over several forwards."""
-    names = dict.fromkeys(name for each in forwards for name in each)
-    return {name: median(each.get(name, 0.0) for each in forwards) for name in names}
 
 
 def fit_to_wall(

@@ -229,8 +229,8 @@ def accuracy_drop(baseline_hits: ArrayLike, arm_hits: ArrayLike) -> Drop:
     )
 
 
-def smallest_drop(images: int, floor: float = TOP1_FLOOR) -> float:
-    """The least drop in points that so many images can show to be worse than `floor`; infinite
+def smallest_drop(images: int) -> float:
+    """The least drop in points that so many images can show to be worse than `TOP1_FLOOR`; infinite
     where they can show none.
 
     It is shown where the arm loses images and gains none.
@@ -239,17 +239,17 @@ def smallest_drop(images: int, floor: float = TOP1_FLOOR) -> float:
         (
             100 * lost / images
             for lost in range(1, images + 1)
-            if 100 * _tango(lost, 0, images)[0] > floor
+            if 100 * _tango(lost, 0, images)[0] > TOP1_FLOOR
         ),
         np.inf,
     )
 
 
-def images_for_same(floor: float = TOP1_FLOOR) -> int:
-    """The fewest images whose interval lies within `floor` points where both arms are right on the
-    same ones (Tango).
+def images_for_same() -> int:
+    """The fewest images whose interval lies within `TOP1_FLOOR` points where both arms are right on
+    the same ones (Tango).
     """
-    return int(np.ceil(Z**2 * (100 / floor - 1)))
+    return int(np.ceil(Z**2 * (100 / TOP1_FLOOR - 1)))
 
 
 def mcnemar(lost: int, gained: int) -> float:

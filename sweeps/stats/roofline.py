@@ -114,28 +114,8 @@ _NAMES = frozenset(_ELEMENTWISE.split())
 _MOVED: tuple[tuple[frozenset[str], Callable[[Sequence[int], int], int]], ...] = (
     (frozenset(name for name in _NAMES if name.endswith("_")), _in_place),
     (_NAMES, _elementwise),
-    (
-        frozenset(
-            ["_softmax", "_log_softmax", "native_layer_norm", "_fused_rms_norm", "cumsum", "flip"]
-        ),
-        _by_row,
-    ),
-    (
-        frozenset(
-            [
-                "sum",
-                "amax",
-                "max",
-                "argmax",
-                "linalg_vector_norm",
-                "norm",
-                "fill_",
-                "uniform_",
-                "normal_",
-            ]
-        ),
-        _first,
-    ),
+    (frozenset(_ROW_BY_ROW.split()), _by_row),
+    (frozenset(_OF_THE_FIRST.split()), _first),
     (frozenset(_INDEXED.split()), _with_indices),
 )
 """Bytes moved by the sizes of the inputs, for the names of operators without products."""

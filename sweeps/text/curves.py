@@ -401,10 +401,8 @@ def break_even_cell(rows: Sequence[ClaimRow]) -> BreakEvenCell:
     first = rows[0]
     sentence = describe_break_even(rows, token_unit(first))
     bounds = {row.direction: row for row in rows}
-    low, high = (
-        _grouped(floor(_known(bounds.get("loses", first).x_low))),
-        _grouped(ceil(_known(bounds.get("gains", first).x_high))),
-    )
+    low = f"{floor(_known(bounds.get('loses', first).x_low)):,}"
+    high = f"{ceil(_known(bounds.get('gains', first).x_high)):,}"
     if first.verdict == "pays_at_both_ends":
         return BreakEvenCell(f"up to {low}, from {high}", "limited", 0.0, sentence)
     if first.verdict == "pays_up_to" or (
@@ -412,7 +410,7 @@ def break_even_cell(rows: Sequence[ClaimRow]) -> BreakEvenCell:
     ):
         return BreakEvenCell(f"up to {low}", "limited", 0.0, sentence)
     if first.verdict in ("crossing", "pays_from"):
-        text = f"≤ {high}" if first.x_low is None else f"{_grouped(floor(first.x_low))} to {high}"
+        text = f"≤ {high}" if first.x_low is None else f"{floor(first.x_low):,} to {high}"
         return BreakEvenCell(text, "pays", first.x_high, sentence)
     words: dict[str, tuple[str, CellKind, float | None]] = {
         "always": ("always", "pays", 0.0),
@@ -444,10 +442,6 @@ def alike(cells: Sequence[BreakEvenCell]) -> BreakEvenCell:
     return BreakEvenCell(
         "differs", "differs", None, "\n".join(f"{cell.text}: {cell.sentence}" for cell in cells)
     )
-
-
-def _grouped(value: int) -> str:
-    return f"{value:,}"
 
 
 PLACE_DIGITS = 4

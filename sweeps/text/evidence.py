@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sweeps.model.metrics import SPEED_FLOOR, has_clock, notes_on
 from sweeps.number_format import count
-from sweeps.stats.noise_checks import Halves, Signs, no_effect_p
+from sweeps.stats.evidence import Halves, Signs, no_effect_p
 from sweeps.stats.pooling import ALPHA, SPENT_NOW, Verdict, mean_disagrees
 from sweeps.stats.timing import Contrast
 from sweeps.stats.visits import FLOOR_FREEDOM, LOWEST, Pooling

@@ -8,7 +8,7 @@ from time import process_time
 
 import pytest
 
-from sweeps.importers.reference_files import shipped_references
+from sweeps.importers.tables import shipped_references
 from tests.orchestrator.commands import ROOT, breakeven
 
 BACKGROUND = str(ROOT / "sweeps/references/batch_size_sweep_results.csv")

@@ -15,8 +15,7 @@ from store.read.audits import measured_sweep
 from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from store.write.traces import StatedTie, TraceFile, record_traces
-from sweeps.analysis.audit.measured import profile_notes
-from sweeps.analysis.audit.report import AuditReport, audit_table
+from sweeps.analysis.audit.report import AuditReport, audit_table, profile_notes
 from sweeps.importers.ncu import ncu_profiles, read_ncu
 from sweeps.importers.nsys import nsys_profiles
 from sweeps.importers.traces import ImportedProfile

@@ -39,7 +39,7 @@ from store.write.reanalysis import reanalyse
 from store.write.record import record, record_imported
 from store.write.references import import_references
 from store.write.submission import NewSweep, newest_attempt, submit_sweep
-from sweeps.importers.reference_files import load_reference, shipped_references
+from sweeps.importers.tables import load_reference, shipped_references
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
 from sweeps.model.metrics import METRICS, MetricSpec

@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 
 from store.write.references import import_references, reference_points, stored_references
 from sweeps.importers.measurement import Measurement, ReferenceSet
-from sweeps.importers.reference_files import load_reference, shipped_references
+from sweeps.importers.tables import load_reference, shipped_references
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import a_job, an_outcome, keep
 

@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from sweeps.analysis.audit.frame import allowed, frame_of_csv, quantile_of, rounding
-from sweeps.analysis.audit.measured import measured_table
-from sweeps.analysis.audit.report import AUDIT_RULES, AuditReport, audit_table
-from sweeps.importers.csv_table import read_csv_rows
+from sweeps.analysis.audit.report import AUDIT_RULES, AuditReport, audit_table, measured_table
 from sweeps.importers.measurement import Measurement, MeasurementTable
-from sweeps.importers.reference_files import load_reference, shipped_references
+from sweeps.importers.tables import load_reference, read_csv_rows, shipped_references
 from tests.fixtures.audit_tables import BATCHES, Draft, built, draft
 from tests.fixtures.corpus_tables import CLEAN, FAULTS, Entry
 from tests.fixtures.planted_errors import PLANTED

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.analysis.audit.measured import measured_table
-from sweeps.analysis.audit.report import audit_table
+from sweeps.analysis.audit.report import audit_table, measured_table
 from sweeps.importers.measurement import Measurement, MeasurementTable, StatedBreakEven
 from tests.fixtures.audit_findings import FOUND, SILENT, Finding, Row, of_batch
 

@@ -5,7 +5,7 @@ planted.
 import numpy as np
 import pytest
 
-from sweeps.stats.change_points import MIN_ESTIMATES, change_points
+from sweeps.stats.trends import MIN_ESTIMATES, change_points
 
 
 def found(n, *, moved=0.0, at=0, beyond=0.0, freedom=8, chains=400, error=0.005):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweeps.errors import UserError
-from sweeps.importers.csv_table import (
+from sweeps.importers.tables import (
     CsvColumns,
     parse_mapping,
     read_csv_rows,

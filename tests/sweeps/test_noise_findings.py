@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sweeps.model.flags import FLAGS, flags_of_attempts, quarantine_reasons, split_flags, wrong
-from sweeps.stats.noise_checks import (
+from sweeps.stats.evidence import (
     Halves,
     Signs,
     difference_p,

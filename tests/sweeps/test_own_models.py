@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.geometry.own_files import OwnFiles, code_name
+from sweeps.geometry.model_families import OwnFiles, code_name
 from sweeps.language.confirmation import sweep_of
 from sweeps.language.expand import Expansion, expand_file, refuse_files
 from sweeps.language.yaml_reader import SweepError, read

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.language.axis import Choice, Logspace, Range, expand_values
+from sweeps.language.condition_parser import Choice, Logspace, Range, expand_values
 from sweeps.language.yaml_reader import read
 from sweeps.model.condition import Condition
 from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Refusal, arms

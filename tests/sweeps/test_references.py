@@ -8,7 +8,7 @@ import pytest
 
 from sweeps.errors import UserError
 from sweeps.importers.measurement import Measurement, ReferenceSet
-from sweeps.importers.reference_files import (
+from sweeps.importers.tables import (
     SHIPPED,
     load_reference,
     read_reference,

@@ -8,9 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sweeps.stats.curve import BreakEven, Curve, Point, break_even
+from sweeps.stats.curve import (
+    BreakEven,
+    Curve,
+    Point,
+    Request,
+    break_even,
+    curve_progress,
+    next_request,
+    point_alpha,
+    scan,
+)
 from sweeps.stats.pooling import ALPHA
-from sweeps.stats.search import Request, curve_progress, next_request, point_alpha, scan
 from sweeps.stats.visits import Visit, pool_visits
 from tests.fixtures.machine_states import plain_visit
 from tests.fixtures.simulated_curves import CASES, GRID, claims_hold, work

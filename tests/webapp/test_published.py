@@ -10,7 +10,7 @@ import pytest
 
 from store.open.engine import connect
 from store.write.references import import_references
-from sweeps.importers.reference_files import load_reference
+from sweeps.importers.tables import load_reference
 from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts, page_text

@@ -5,9 +5,9 @@ from math import inf
 
 import pandas as pd
 
-from sweeps.analysis.trends import Trend
 from sweeps.model.flags import split_flags, wrong
-from sweeps.text.trends import changes_text
+from sweeps.stats.trends import Trend
+from sweeps.text.compared import changes_text
 from webapp.charts.points import Extra, Measure, PointsInfo, around, speed_tips
 from webapp.display.arm_style import ArmStyle
 from webapp.display.texts import typeset

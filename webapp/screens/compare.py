@@ -18,7 +18,7 @@ from store.read.evidence.side_by_side import BY, By, ComparedAnswers, SideChoice
 from sweeps.analysis.labels import conclude
 from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count, moment, seconds_at
-from sweeps.stats.side_by_side import FAMILY_ALPHA, Contrasted
+from sweeps.stats.evidence import FAMILY_ALPHA, Contrasted
 from sweeps.text.effects import effect_word
 from webapp.charts.compare import history_info, side_info
 from webapp.display import plain, texts

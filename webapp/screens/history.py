@@ -6,8 +6,8 @@ import streamlit as st
 
 from store.errors import StoreError
 from store.read.evidence.history import sweep_trends
-from sweeps.analysis.trends import Trend
-from sweeps.text.trends import change_text, changes_text, ends_text, moved_text, trends_text
+from sweeps.stats.trends import Trend
+from sweeps.text.compared import change_text, changes_text, ends_text, moved_text, trends_text
 from webapp import queries
 from webapp.charts.panels import ALL_COLOURED
 from webapp.charts.points import draw_points

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.geometry.own_files import CHECK, INPUTS, TOKENS, file_of
+from sweeps.geometry.model_families import CHECK, INPUTS, TOKENS, file_of
 from sweeps.model.condition import Condition
 from sweeps.model.identity import digest
 from sweeps.model.job import Job

@@ -12,7 +12,7 @@ import numpy as np
 from store.derive.sample_store import TimedAttempt, mean_of_attempts
 from store.read.evidence.evidence import PointEvidence, TimedPairs
 from sweeps.model.flags import split_flags
-from sweeps.stats.noise_checks import halves, outlying, pair_logs, signs
+from sweeps.stats.evidence import halves, outlying, pair_logs, signs
 from sweeps.stats.pooling import SpeedUp, within_process
 from sweeps.stats.timing import Contrast
 from sweeps.stats.visits import Visit, pool_visits

@@ -35,10 +35,10 @@ from store.schema.tables import (
     SWEEP_COMPARISON,
     named,
 )
-from sweeps.analysis.trends import Trend, TrendPoint
 from sweeps.model.job import Comparison
 from sweeps.model.metrics import METRICS
 from sweeps.stats.pooling import SpeedUp
+from sweeps.stats.trends import Trend, TrendPoint
 
 MAX_ATTEMPTS = 100
 """Attempts that are drawn, the newest ones."""

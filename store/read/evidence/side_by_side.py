@@ -43,7 +43,7 @@ from store.schema.tables import (
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.job import Comparison
 from sweeps.model.kinds import KINDS
-from sweeps.stats.side_by_side import (
+from sweeps.stats.evidence import (
     SpeedAnswer,
     SpeedDifference,
     match_answers,

@@ -78,7 +78,7 @@ def _faster(
 ) -> Iterator[MeasurementFinding]:
     if len(rows):
         worst = int(np.argmax(speedups / promises))
-        row, baseline = frame.row(int(rows[worst])), frame.row(int(beside[worst]))
+        row, baseline = frame.row(rows[worst]), frame.row(beside[worst])
         yield MeasurementFinding(
             "doubtful",
             np.concatenate((rows, beside)),
@@ -97,7 +97,7 @@ def stated_ratio(frame: AuditFrame, rows: AuditColumn) -> Checked:
     what a per cent is of.
     """
     beside = frame.beside[rows]
-    speedup, change = frame.column("speedup")[rows], frame.column("latency_change")[rows]
+    speedup, change = frame.at(rows, "speedup", "latency_change")
     factor = 1 + change / 100
     half = np.where(change == 0, SLACK, roundings(change) * np.abs(change) / 100) / factor
     stated = ((speedup, roundings(speedup)), (1 / factor, half))
@@ -134,7 +134,7 @@ def _misstated(
         return
     facts: list[str] = []
     for place in range(min(3, len(rows))):
-        row = frame.row(int(rows[place]))
+        row = frame.row(rows[place])
         where, words = place_of_row(row), _words(row)
         for differs, stated in ((by_ratio, words[0]), (by_change, words[1])):
             if differs[place]:
@@ -177,7 +177,7 @@ def _wrong_tokens(
 ) -> Iterator[MeasurementFinding]:
     firsts: list[int] = np.unique(groups, return_index=True)[1].tolist()
     for place in firsts:
-        row = frame.row(int(rows[place]))
+        row = frame.row(rows[place])
         tokens, rate, stages, final = (
             row.tokens or 0,
             row.keep_rate or 1.0,

@@ -86,11 +86,8 @@ def beyond_peak(frame: AuditFrame, rows: AuditColumn) -> Checked:
     reached = 2 * frame.column("gmacs")[rows] / frame.item_seconds[rows] / (2 if frame.flops else 1)
     decides = ~np.isnan(peaks) & ~np.isnan(reached)
     rows, peaks, reached = rows[decides], peaks[decides], reached[decides]
-    times = np.where(
-        np.isnan(frame.column("throughput")[rows]),
-        frame.column("latency_ms")[rows],
-        frame.column("throughput")[rows],
-    )
+    latency, throughput = frame.at(rows, "latency_ms", "throughput")
+    times = np.where(np.isnan(throughput), latency, throughput)
     allowed = (
         quantile_of(len(rows)) * frame.noise_at(rows) + np.log1p(roundings(times))
         if len(rows)
@@ -101,7 +98,7 @@ def beyond_peak(frame: AuditFrame, rows: AuditColumn) -> Checked:
     def found() -> Iterator[MeasurementFinding]:
         if len(wrong):
             worst = wrong[np.argmax((reached / peaks)[wrong])]
-            row = frame.row(int(rows[worst]))
+            row = frame.row(rows[worst])
             each_ms = 1e3 * frame.item_seconds[rows[worst]]
             yield MeasurementFinding(
                 "contradiction",
@@ -131,7 +128,7 @@ def beyond_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
 
     def found() -> Iterator[MeasurementFinding]:
         if len(wrong):
-            row = frame.row(int(rows[wrong[0]]))
+            row = frame.row(rows[wrong[0]])
             fact = (
                 f"{place_of_row(row)}: a peak of {row.memory_mb:,.0f} MB on {row.device}, which has"
                 f" {sizes[wrong[0]]:,.0f}"
@@ -180,14 +177,11 @@ def _work_against_time(frame: AuditFrame, own: AuditColumn) -> MeasurementFindin
     """The pair of rows of one arm whose times fit their work least; each row stands against the
     extreme of those before.
     """
-    column = {
-        name: frame.column(name)[own]
-        for name in ("gmacs", "batch", "kernel_ms", "kernels", "forwards", "peak_gflops")
-    }
-    work = column["gmacs"] * column["batch"]
-    order = np.argsort(work, kind="stable")
-    own, work = own[order], work[order]
-    gmacs, batch, kernel_ms, kernels, forwards, peak = (each[order] for each in column.values())
+    own = own[np.argsort(np.multiply(*frame.at(own, "gmacs", "batch")), kind="stable")]
+    gmacs, batch, kernel_ms, kernels, forwards, peak = frame.at(
+        own, "gmacs", "batch", "kernel_ms", "kernels", "forwards", "peak_gflops"
+    )
+    work = gmacs * batch
     per = np.nan_to_num(forwards, nan=1)
     times = kernel_ms / per
     idle = SHORTEST_KERNEL_MS * np.nan_to_num(kernels) / per
@@ -213,7 +207,7 @@ def _work_against_time(frame: AuditFrame, own: AuditColumn) -> MeasurementFindin
     pairs = [(int(short_from[place - 1]), int(place)) for place in np.flatnonzero(is_short)]
     pairs += [(int(low_from[place - 1]), int(place)) for place in np.flatnonzero(is_long)]
     one, other = max(pairs, key=lambda pair: abs(rate[pair[1]] - rate[pair[0]]))
-    small, large = frame.row(int(own[one])), frame.row(int(own[other]))
+    small, large = frame.row(own[one]), frame.row(own[other])
     grown, share, alone = (
         times[other] / times[one],
         work[other] / work[one],
@@ -256,8 +250,8 @@ def _involved(wrong: AuditColumn, before: AuditColumn, own: AuditColumn) -> Audi
 
 def _busy_ms(frame: AuditFrame, rows: AuditColumn) -> AuditColumn:
     """Milliseconds of one forward for which the device is busy."""
-    kernels = frame.column("kernel_ms")[rows] / frame.column("forwards")[rows]
-    return np.fmax(frame.column("device_ms")[rows], kernels)
+    kernel_ms, forwards, device_ms = frame.at(rows, "kernel_ms", "forwards", "device_ms")
+    return np.fmax(device_ms, kernel_ms / forwards)
 
 
 def device_within_wall(frame: AuditFrame, rows: AuditColumn) -> Checked:

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from scipy.special import ndtri
 
-from sweeps.importers.csv_table import CsvColumns, measurement_at
 from sweeps.importers.measurement import (
     TEXTS,
     LatencyUnit,
@@ -21,6 +20,7 @@ from sweeps.importers.measurement import (
     StatedBreakEven,
     names_baseline,
 )
+from sweeps.importers.tables import CsvColumns, measurement_at
 from sweeps.model.identity import FrozenModel
 from sweeps.model.method import doc_summary
 from sweeps.model.profile import COUNTERS
@@ -135,17 +135,21 @@ class AuditFrame:
     job_noise: float | None = None
     break_evens: tuple[StatedBreakEven, ...] = ()
 
-    def row(self, place: int) -> Measurement:
-        return self.rows[place] if self.rows else measurement_at(self.values, place)
+    def row(self, place: Any) -> Measurement:
+        return self.rows[place] if self.rows else measurement_at(self.values, int(place))
 
     def place(self, row: int) -> str:
         """The arm and condition of a row: `with_tr, 448 px, batch 8`."""
-        return place_of_row(self.row(int(row)))
+        return place_of_row(self.row(row))
 
     def column(self, name: str) -> AuditColumn:
         """Numbers of a field; NaN where it is not stated."""
         found = self.values.get(name)
         return np.full(self.length, np.nan) if found is None else found
+
+    def at(self, rows: AuditColumn, *names: str) -> list[AuditColumn]:
+        """`column` of each of these fields at some rows."""
+        return [self.column(name)[rows] for name in names]
 
     def text(self, name: str) -> AuditColumn:
         found = self.values.get(name)

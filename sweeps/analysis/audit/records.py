@@ -59,7 +59,7 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
     paired test would find a difference.
     """
     groups = frame.codes(("model", "images", "setting", "image_size", "tuned"), rows)
-    top1, images = frame.column("top1")[rows], frame.column("images")[rows]
+    top1, images = frame.at(rows, "top1", "images")
     order = np.lexsort((top1, groups))
     lower, higher = order[:-1], order[1:]
     pairs = groups[lower] == groups[higher]
@@ -75,7 +75,7 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
         for group in dict.fromkeys(of_group.tolist()):
             own = np.flatnonzero(of_group == group)
             first = [
-                (frame.row(int(rows[lower[at]])), frame.row(int(rows[higher[at]])), error[at])
+                (frame.row(rows[lower[at]]), frame.row(rows[higher[at]]), error[at])
                 for at in own[:MAX_PAIRS]
             ]
             shown = "; ".join(_apart(*pair) for pair in first)
@@ -119,7 +119,7 @@ def possible_accuracy(frame: AuditFrame, rows: AuditColumn) -> Checked:
     written. Cannot decide: whether it is the mean of several runs or of batches of unequal size, or
     of another number of images.
     """
-    top1, images = frame.column("top1")[rows], frame.column("images")[rows]
+    top1, images = frame.at(rows, "top1", "images")
     half = roundings(top1) * top1 + FLOAT_ERROR
     decides = 100 / images > 2 * half
     rows, top1, images, half = (each[decides] for each in (rows, top1, images, half))
@@ -127,7 +127,7 @@ def possible_accuracy(frame: AuditFrame, rows: AuditColumn) -> Checked:
 
     def found() -> Iterator[MeasurementFinding]:
         if len(wrong):
-            row = frame.row(int(wrong[0]))
+            row = frame.row(wrong[0])
             right = (row.top1 or 0) * (row.images or 0) / 100
             yield MeasurementFinding(
                 "contradiction",
@@ -162,7 +162,7 @@ def percentiles_in_order(frame: AuditFrame, rows: AuditColumn) -> Checked:
 
     def found() -> Iterator[MeasurementFinding]:
         if wrong.any():
-            row = frame.row(int(rows[wrong][0]))
+            row = frame.row(rows[wrong][0])
             stated = (
                 ("median", row.latency_ms),
                 ("p95", row.latency_p95_ms),
@@ -295,7 +295,7 @@ def catalogue_macs(frame: AuditFrame, rows: AuditColumn) -> Checked:
     rows = rows[frame.unmodified[rows]]
     compared, wrong = 0, list[tuple[AuditColumn, str]]()
     for places in _alike_rows(frame, rows, ("model", "image_size", "gmacs")):
-        row = frame.row(int(places[0]))
+        row = frame.row(places[0])
         network = catalogue_network(row.model or "")
         size = row.image_size or (network.image_size if network is not None else 0)
         if network is None or row.gmacs is None or size % network.patch:
@@ -347,7 +347,7 @@ def tokens_of_size(frame: AuditFrame, rows: AuditColumn) -> Checked:
         rows,
         ("model", "image_size", "tokens", *(("label",) if "label" in frame.values else ())),
     ):
-        row = frame.row(int(places[0]))
+        row = frame.row(places[0])
         network = catalogue_network(row.model or "")
         written = re.search(r"patch(\d+)|/(\d+)$", row.model or "")
         patch = (
@@ -386,7 +386,7 @@ def weights_in_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
         name for name in ("model", "setting", "parameters_m", "memory_mb") if name in frame.values
     ]
     for places in _alike_rows(frame, rows, tuple(keys)):
-        row = frame.row(int(places[0]))
+        row = frame.row(places[0])
         weights = weights_of(row)
         if weights is None or row.memory_mb is None:
             continue

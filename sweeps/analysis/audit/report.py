@@ -1,7 +1,11 @@
-"""The audit of a table: all rules on it, what they found, and which could not be applied."""
+"""The audit of a table: all rules on it, what they found, and which could not be applied; and our
+own measurements as such a table, from the public views `arm`, `profile` and `kernel`.
+"""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -14,9 +18,13 @@ from sweeps.analysis.audit.frame import (
     AuditRule,
     frame_of_table,
 )
-from sweeps.importers.measurement import MeasurementTable
+from sweeps.importers.measurement import Measurement, MeasurementTable
+from sweeps.importers.traces import weighted_means
+from sweeps.model.flags import contended, split_flags
 from sweeps.model.identity import FrozenModel
-from sweeps.number_format import count
+from sweeps.model.profile import COUNTERS
+from sweeps.number_format import count, is_missing
+from sweeps.stats.visits import FLOOR_SD
 
 AUDIT_RULES: tuple[AuditRule, ...] = (
     AuditRule(
@@ -183,3 +191,214 @@ def audit_table(table: MeasurementTable | AuditFrame, notes: tuple[str, ...] = (
         not_applied=lacking,
         notes=notes,
     )
+
+
+PASS_NOISE = 0.1
+"""Relative standard deviation of a time beside one of another pass of the same job: a pair of
+forwards on a shared CPU differs by 7 to 15 %, and throughput is measured in a pass of its own."""
+SETTING_COLUMNS = (
+    *("weights", "dtype", "attention", "runtime", "kv_cache", "threads", "wait_policy", "pinning"),
+    *("inputs", "image_shape", "data", "corruption", "host", "x_axis", "fixed_values"),
+)
+BASELINE = "dense"
+
+
+def measured_table(
+    name: str, rows: Iterable[Mapping[str, Any]], label: Callable[[str, str], str]
+) -> MeasurementTable:
+    """The arms of a sweep, by the columns of the view `arm`; `label` gives the label of a method
+    and its parameters (JSON).
+
+    The throughput of a job beside other programs is left out: its pass may have had less of the
+    cores than that of the latency. So are functions, of which no counts are known. A row may also
+    have `peak_gflops`, the peak that was measured where the arm ran, and of its speed-up `paired`
+    and `no_effect`.
+    """
+    known = [row for row in map(_known, rows) if row["tokens_final"] is not None]
+    prefixes = {
+        _place(row): row["tokens_final"] - row["tokens"]
+        for row in known
+        if row["method"] == BASELINE
+    }
+    found = [_measurement(row, label, prefixes.get(_place(row), 1)) for row in known]
+    noise = {"noise": PASS_NOISE, "job_noise": FLOOR_SD}
+    return MeasurementTable(
+        name=name, rows=tuple(found), latency="per_batch", baseline=BASELINE, **noise
+    )
+
+
+def condition_key(row: Mapping[str, Any]) -> str:
+    """What of the condition of a row of a view is not a field of its own."""
+    return ", ".join(
+        _written(row[name]) for name in SETTING_COLUMNS if not is_missing(row.get(name))
+    )
+
+
+def _written(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (row["model"], row["image_size"])
+
+
+def _measurement(
+    row: Mapping[str, Any], label: Callable[[str, str], str], prefix: int
+) -> Measurement:
+    timed = row.get("latency_ms") is not None
+    alone = timed and not contended(split_flags(row.get("job_flags")))
+    rate, stages = _stages(row["params"])
+    values = {
+        "label": label(row["method"], row["params"]),
+        "method": row["method"],
+        "device": row["device_name"],
+        "model": row["model"],
+        "setting": condition_key(row),
+        "image_size": None if row.get("image_shape") else row.get("image_size"),
+        "tokens": row["tokens"],
+        "tokens_final": max(0, row["tokens_final"] - prefix),
+        "keep_rate": rate,
+        "stages": stages,
+        "batch": row["batch_size"],
+        "batch_counted": row["batch"] if timed else None,
+        "latency_ms": row.get("latency_ms"),
+        "throughput": row.get("throughput") if alone else None,
+        "gmacs": row.get("gmacs_total") or None,
+        "device_ms": row.get("device_latency_ms"),
+        "peak_gflops": row.get("peak_gflops") if timed else None,
+        "paired": row.get("paired") if timed else None,
+        "no_effect": row.get("no_effect") if timed else None,
+        "top1": row.get("top1"),
+        "perplexity": row.get("perplexity"),
+    }
+    return Measurement.model_validate(
+        {key: value for key, value in values.items() if value is not None}
+    )
+
+
+def _stages(params: str | None) -> tuple[float | None, int | None]:
+    """Keep rate and stages of a method that has both and no rule of its own for how many tokens are
+    left.
+    """
+    found = json.loads(params) if params else {}
+    if (
+        not isinstance(found, dict)
+        or found.get("align") is not None
+        or not isinstance(found.get("layers"), list)
+    ):
+        return None, None
+    rate = found.get("keep_rate")
+    return (
+        (float(rate), len(found["layers"]))
+        if isinstance(rate, int | float) and 0 < rate <= 1
+        else (None, None)
+    )
+
+
+_ARM = ("arm_id", "condition_id")
+
+
+def profiled_rows(
+    profiles: Iterable[Mapping[str, Any]],
+    kernels: Iterable[Mapping[str, Any]],
+    arms: Iterable[Mapping[str, Any]],
+    label: Any,
+) -> Iterator[tuple[str, Measurement]]:
+    """The tool and a row for each profile, by rows of the views `profile` and `kernel`; `arms` are
+    rows of the view `arm`.
+
+    `label` gives the label of a method and its parameters (JSON). The time of the device (on a CPU:
+    of operators) stands beside the wall of a forward without a profiler, that of the same arm as it
+    was timed where the profile has none; on a GPU that of each kernel too, which profilers hardly
+    lengthen, as they do operators.
+    """
+    timed = {tuple(row[name] for name in _ARM): row for row in map(_known, arms)}
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for row in map(_known, kernels):
+        runs.setdefault(row["profile_id"], []).append(row)
+    classes: dict[str, list[dict[str, Any]]] = {}
+    for row in map(_known, profiles):
+        classes.setdefault(row["profile_id"], []).append(row)
+    firsts = {
+        profile_id: (classes.get(profile_id) or runs[profile_id])[0]
+        for profile_id in dict.fromkeys((*classes, *runs))
+    }
+    walls = {
+        _phase(row): {"wall_ms": row["wall_ms"]} for row in firsts.values() if row.get("wall_ms")
+    }
+    for profile_id, first in firsts.items():
+        beside = {**timed.get(_phase(first)[:-1], {}), **walls.get(_phase(first), {})}
+        row = {**beside, **{name: value for name, value in first.items() if value is not None}}
+        yield (
+            first["tool"],
+            _profile_row(row, classes.get(profile_id, []), runs.get(profile_id, []), label),
+        )
+
+
+def _phase(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What profiles of one arm and phase have in common, by any tool."""
+    return (*(row.get(name) for name in _ARM), row["phase"])
+
+
+def _known(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: None if is_missing(value) else value for key, value in row.items()}
+
+
+def _profile_row(
+    row: dict[str, Any], classes: list[dict[str, Any]], runs: list[dict[str, Any]], label: Any
+) -> Measurement:
+    """`row` has the columns of the first row of a profile, and those of the timed arm where it has
+    none.
+    """
+    of_gpu = row["tool"] != "torch" or row.get("device") == "cuda"
+    busy_ms = sum(each["ms"] for each in classes if each["time_class"] == "device")
+    # in the setting, so that profiles are compared with each other, and not with arms that were
+    # only timed
+    origin = f"profile by {row['tool']}{f' in {file}' if (file := row.get('file')) else ''}"
+    values: dict[str, Any] = {
+        "label": label(row["method"], row["params"])
+        if row.get("method")
+        else row.get("label") or row.get("side") or "profile",
+        "method": row.get("method"),
+        "device": row.get("device_name"),
+        "model": row.get("model"),
+        "setting": ", ".join(
+            filter(
+                None,
+                (condition_key(row), origin, "" if row["phase"] == "forward" else row["phase"]),
+            )
+        ),
+        "image_size": None if row.get("image_shape") else row.get("image_size"),
+        "tokens": row.get("prompt_tokens"),
+        "batch": row.get("batch_size"),
+    }
+    values |= {
+        "latency_ms": row.get("wall_ms")
+        or (row.get("latency_ms") if row["phase"] == "forward" else None),
+        "device_ms": busy_ms,
+    }
+    if of_gpu:
+        own = [run for run in runs if run["activity"] == "kernel"]
+        values |= {
+            "forwards": 1,
+            "kernel_ms": sum(run["ms"] for run in own),
+            "kernels": round(sum(run["count"] for run in own)),
+            "kernel_time_share": row.get("kernel_time_share"),
+            "counters": weighted_means([(run["ms"] or 0.0, _counters(run)) for run in own]),
+            "gmacs": row.get("gmacs_total") if row["phase"] == "forward" else None,
+            "peak_gflops": row.get("peak_gflops"),
+        }
+    return Measurement.model_validate(
+        {key: value for key, value in values.items() if value not in (None, 0.0, {})}
+    )
+
+
+def _counters(run: Mapping[str, Any]) -> dict[str, float]:
+    return {name: run[name] for name in COUNTERS if run.get(name) is not None}
+
+
+def profile_notes(table: MeasurementTable) -> Iterator[str]:
+    """How many profiles are among the rows of a table, by their tools."""
+    if tools := table.tools:
+        by_tool = ", ".join(f"{tools.count(tool)} by {tool}" for tool in sorted(set(tools)))
+        yield f"{count(len(tools), 'profile')} among the rows: {by_tool}"

@@ -42,12 +42,13 @@ MAX_LISTED = 12
 
 
 def _products(frame: AuditFrame, rows: AuditColumn) -> AuditColumn:
-    return frame.column("throughput")[rows] * frame.column("latency_ms")[rows] / 1e3
+    throughput, latency = frame.at(rows, "throughput", "latency_ms")
+    return throughput * latency / 1e3
 
 
 def _near(frame: AuditFrame, rows: AuditColumn) -> tuple[AuditColumn, AuditColumn]:
     """Whether throughput × latency is one image, and whether it is the batch."""
-    columns = (frame.column("throughput")[rows], frame.column("latency_ms")[rows])
+    columns = frame.at(rows, "throughput", "latency_ms")
     allowed = allowed_each(columns, frame.noise_at(rows), len(rows))
     products = np.log(_products(frame, rows))
     return (
@@ -100,7 +101,7 @@ def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[Measuremen
         )
     if other.any():
         worst = np.flatnonzero(other)[np.argmax(np.abs(np.log(products[other] / batch[other])))]
-        row = frame.row(int(rows[worst]))
+        row = frame.row(rows[worst])
         yield MeasurementFinding(
             "contradiction",
             rows[other],
@@ -174,12 +175,12 @@ def flat_throughput(frame: AuditFrame, rows: AuditColumn) -> Checked:
 
 
 def _flat(frame: AuditFrame, own: AuditColumn, latencies: AuditColumn) -> MeasurementFinding:
-    throughputs, batches = frame.column("throughput")[own], frame.column("batch")[own]
+    throughputs, batches = frame.at(own, "throughput", "batch")
     spread = throughputs.max() / throughputs.min() - 1
     middle = float(np.mean(throughputs))
     around = np.abs(throughputs / middle - 1).max()
     fact = (
-        f"{place_of_curve(frame.row(int(own[0])))}: throughput"
+        f"{place_of_curve(frame.row(own[0]))}: throughput"
         f" is flat within {100 * around:.1f} % ({throughputs.min():g} to {throughputs.max():g}/s,"
         f" {100 * spread:.1f} % apart) over a batch that grows {batches.max() / batches.min():g}"
         f" times, and so is the latency ({latencies.min():g} to {latencies.max():g} ms)"
@@ -208,11 +209,7 @@ def steady_state(frame: AuditFrame, rows: AuditColumn) -> Checked:
     of tiles more loses at most a third of the throughput (`LARGEST_DROP`). Cannot decide: which of
     the rows is wrong, nor whether a library chose another algorithm for one of them.
     """
-    groups, batch, rate = (
-        frame.codes(SAME_CURVE, rows),
-        frame.column("batch")[rows],
-        frame.column("throughput")[rows],
-    )
+    groups, (batch, rate) = frame.codes(SAME_CURVE, rows), frame.at(rows, "batch", "throughput")
     order = np.lexsort((batch, groups))
     small, large = order[:-1], order[1:]
     pairs = (groups[small] == groups[large]) & (batch[small] != batch[large])
@@ -237,7 +234,7 @@ def _unsteady(
     throughput falls.
     """
     small, large, shorter, falls = pairs
-    batch, rate = frame.column("batch")[rows], frame.column("throughput")[rows]
+    batch, rate = frame.at(rows, "batch", "throughput")
     broken = np.flatnonzero(shorter | falls)
     wanted = list(dict.fromkeys(np.sort(groups[small[broken]]).tolist()))
     by_group = (
@@ -271,7 +268,7 @@ def _unsteady(
         yield MeasurementFinding(
             "contradiction",
             rows[np.unique(np.concatenate((small[by_group[group]], large[by_group[group]])))],
-            f"{place_of_curve(frame.row(int(rows[ranked[0]])))}:"
+            f"{place_of_curve(frame.row(rows[ranked[0]]))}:"
             f" {', '.join(f'{rate[each]:g}' for each in ranked)}/s at batch"
             f" {in_words(batch[ranked].astype(int).tolist())} cannot be one machine's steady state:"
             f" {'; '.join(facts)}" + (f"; and {more} more" if more > 0 else ""),
@@ -296,7 +293,7 @@ def counted_items(frame: AuditFrame, rows: AuditColumn) -> Checked:
 
 def _miscounted(frame: AuditFrame, wrong: AuditColumn) -> Iterator[MeasurementFinding]:
     if len(wrong):
-        row = frame.row(int(wrong[0]))
+        row = frame.row(wrong[0])
         yield MeasurementFinding(
             "contradiction",
             wrong,
@@ -385,7 +382,7 @@ def _out_of_order(
     if not len(broken):
         return None
     worst = broken[np.argsort(-ratio[broken], kind="stable")][:MAX_SIZES]
-    first = [frame.row(int(each[0])) for each in (rows[place] for place in (*worst, *large[worst]))]
+    first = [frame.row(each[0]) for each in (rows[place] for place in (*worst, *large[worst]))]
     places = [_place(row) for row in first]
     facts = [
         f"{ms[small]:.3g} ms at {place}, {ms[large[small]]:.3g} ms at {other} "

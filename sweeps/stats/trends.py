@@ -1,19 +1,23 @@
-"""Change points: where the level of a series of estimates moves, each with a standard error.
+"""Trends: the speed-ups of one comparison over days, revisions and library versions, and where the
+level of a series of estimates, each with a standard error, moves.
 
 Binary segmentation (Scott and Knott 1974): of all places to split a stretch in two, the one whose
 two levels differ most in standard errors is a change where chance is excluded as its cause; then
 both parts are searched in the same way.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
+from math import exp
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
-from sweeps.stats.pooling import ALPHA
+from sweeps.model.metrics import SPEED_FLOOR
+from sweeps.stats.pooling import ALPHA, SpeedUp
 
 MIN_ESTIMATES = 4
 """With fewer, hardly anything shows how much estimates at one level differ."""
@@ -122,7 +126,10 @@ def _difference(before: Estimates, after: Estimates) -> tuple[float, float, floa
     # Welch and Satterthwaite
     nu = min(known, variance**2 / (own**2 / freedom + others**2 / its))
     z = float(distance / np.sqrt(variance))
-    return z, float(2 * stats.t.sf(z, nu)), distance
+    # imported late, because pages and commands that only show trends do not need it
+    from scipy.stats import t
+
+    return z, float(2 * t.sf(z, nu)), distance
 
 
 def _beyond_of_steps(*sides: Estimates) -> float:
@@ -131,7 +138,9 @@ def _beyond_of_steps(*sides: Estimates) -> float:
     """
     values, errors = (np.concatenate(each) for each in list(zip(*sides, strict=True))[:2])
     own = errors[1:] ** 2 + errors[:-1] ** 2
-    ratio = float(np.median(np.diff(values) ** 2 / own)) / stats.chi2.median(1)
+    from scipy.stats import chi2
+
+    ratio = float(np.median(np.diff(values) ** 2 / own)) / chi2.median(1)
     return float(max(0.0, ratio - 1) * np.median(own) / 2)
 
 
@@ -146,3 +155,87 @@ def _level(part: Estimates) -> tuple[float, float, float]:
         total,
         total**2 / float(np.sum(variances**2 / part.freedom)),
     )
+
+
+@dataclass(frozen=True)
+class TrendPoint:
+    """What one day has of a comparison at one revision in one environment."""
+
+    at: str
+    """ISO 8601, UTC: when the newest part of it ended."""
+    found: SpeedUp
+    flags: str
+    versions: Mapping[str, str]
+    """What may have changed since the measurement before: commit, facts of the environment,
+    versions of the methods, contents."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The measurements of one comparison on one device of one host by one metric, oldest first."""
+
+    question_id: str
+    host: str
+    device_name: str
+    metric: str
+    measurements: Sequence[TrendPoint]
+    series: int = 1
+    """How many are searched together: the probability of a false change is shared among them."""
+
+    @property
+    def decided(self) -> bool:
+        """Whether there are enough measurements to find a change at all."""
+        return len(self.measurements) >= MIN_ESTIMATES
+
+    @cached_property
+    def changes(self) -> "Sequence[Change]":
+        """Where the speed-up moved by more than `SPEED_FLOOR`, oldest first."""
+        logs = [each.found for each in self.measurements]
+        found = change_points(
+            [each.log for each in logs],
+            [each.se for each in logs],
+            [each.freedom for each in logs],
+            alpha=ALPHA / self.series,
+            floor=SPEED_FLOOR,
+        )
+        return [
+            Change(
+                self.measurements[each.place].at,
+                exp(each.before),
+                exp(each.after),
+                differences(*self.measurements[each.place - 1 : each.place + 1]),
+            )
+            for each in found
+        ]
+
+    def slower_since(self, since: str = "") -> "Change | None":
+        """The newest change, where it is to slower and not before `since` (ISO 8601)."""
+        last = self.changes[-1] if self.changes else None
+        return last if last and last.after < last.before and last.at >= since else None
+
+
+@dataclass(frozen=True)
+class Change:
+    """The speed-up moved from one level to another."""
+
+    at: str
+    """When the first measurement at the new level ended."""
+    before: float
+    after: float
+    what: Mapping[str, tuple[str, str]]
+    """What differs from the measurement before, by name: then and now; empty: nothing that is
+    recorded."""
+
+    @property
+    def ratio(self) -> float:
+        """Above 1: faster than before."""
+        return self.after / self.before
+
+
+def differences(one: TrendPoint, other: TrendPoint) -> dict[str, tuple[str, str]]:
+    """What is recorded otherwise, by name; what only one of them has is `none` in the other."""
+    names = dict.fromkeys((*one.versions, *other.versions))
+    both = {
+        name: (one.versions.get(name, "none"), other.versions.get(name, "none")) for name in names
+    }
+    return {name: (then, now) for name, (then, now) in both.items() if then != now}

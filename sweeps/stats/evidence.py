@@ -1,5 +1,6 @@
-"""Answers side by side: rows of the same question matched, and whether two speed-ups differ, at a
-stated rate of false alarms.
+"""Evidence of speed-ups: whether one is noise (pair by pair, half against half, equal columns
+against each other), and whether two answers to one question differ, at a stated rate of false
+alarms.
 
 Only speed-ups are compared, which each side measured against its own baseline; no ratio of times is
 formed between two places.
@@ -9,8 +10,101 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from math import exp, hypot, inf, log
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from sweeps.model.metrics import SPEED_FLOOR
-from sweeps.stats.pooling import SPENT_NOW, WIDEST_LOG, quantile, ratio_verdict
+from sweeps.stats.pooling import SPENT_NOW, WIDEST_LOG, SpeedUp, quantile, ratio_verdict
+from sweeps.stats.quality import mcnemar
+from sweeps.stats.timing import Array, Contrast, Rounds, outliers
+
+
+class Halves(NamedTuple):
+    """The log speed-up by the earlier and by the later half of the rounds."""
+
+    earlier: Contrast
+    later: Contrast
+    p: float | None
+    """Of a difference at least so large where both are the same; `None` where a half has too few
+    rounds."""
+
+
+class Signs(NamedTuple):
+    """How many pairs have the arm faster and slower; pairs with equal times are left out."""
+
+    faster: int
+    slower: int
+    p: float
+    """Of a split this uneven where either is as likely (two-sided, exact), the pairs being
+    independent."""
+
+    @classmethod
+    def of(cls, faster: int, slower: int) -> "Signs":
+        return cls(faster, slower, mcnemar(faster, slower))
+
+
+def pair_logs(seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int) -> Array:
+    """Log of baseline over arm in each round, shape [rounds], from times of shape [rounds,
+    columns].
+
+    Of an arm with several columns it is the mean of the logarithms, as in `Rounds.contrast`.
+    """
+    logs, columns = np.log(np.asarray(seconds, dtype=np.float64)), np.asarray(arms)
+    found: Array = logs[:, columns == baseline].mean(axis=1) - logs[:, columns == arm].mean(axis=1)
+    return found
+
+
+def outlying(logs: ArrayLike) -> NDArray[np.bool_]:
+    """Which log ratios lie outside the outer fences of `sweeps.stats.timing.outliers`; they are
+    shown, and count as all do.
+    """
+    return outliers(np.exp(np.asarray(logs, dtype=np.float64)))
+
+
+def halves(seconds: ArrayLike, arms: Sequence[int], baseline: int, arm: int) -> Halves:
+    """Both halves of times of shape [rounds, columns], of at least 2 rounds, and whether they
+    agree.
+    """
+    times = np.asarray(seconds, dtype=np.float64)
+    middle = len(times) // 2
+    earlier, later = (
+        Rounds(part, arms).contrast(baseline, arm) for part in (times[:middle], times[middle:])
+    )
+    return Halves(earlier, later, difference_p(earlier, later))
+
+
+def signs(logs: ArrayLike) -> Signs:
+    """The sign test of log ratios, shape [pairs]."""
+    ratios = np.asarray(logs, dtype=np.float64)
+    return Signs.of(int(np.sum(ratios > 0)), int(np.sum(ratios < 0)))
+
+
+def no_effect_p(contrast: Contrast) -> float | None:
+    """Two-sided probability of an effect at least so large where there is none; `None` without a
+    standard error.
+    """
+    return _two_sided(contrast.effect, contrast.se, contrast.freedom)
+
+
+def difference_p(one: Contrast, other: Contrast) -> float | None:
+    """Two-sided probability that independent estimates of one effect lie at least so far apart
+    (Welch); `None` without errors.
+    """
+    se = hypot(one.se, other.se)
+    if not 0 < se < inf:
+        return None
+    freedom = se**4 / sum(each.se**4 / each.freedom for each in (one, other))
+    return _two_sided(one.effect - other.effect, se, freedom)
+
+
+def _two_sided(effect: float, se: float, freedom: float) -> float | None:
+    if not 0 < se < inf:
+        return None
+    # imported late, because commands without statistics do not need it
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(freedom, -abs(effect) / se))
+
 
 FAMILY_ALPHA = 0.05
 """Probability that any of the questions side by side is called different where none is, however
@@ -22,7 +116,6 @@ Contrasted = Literal[
 """`different`, `same`, `unclear`: by the interval of the ratio of both speed-ups. `apart`,
 `overlap`: of answers with a process in common, by their own intervals. `one answer`: both show the
 same measurement. `not comparable`: one has no interval or verdict."""
-DIFFERENT: frozenset[Contrasted] = frozenset({"different", "apart"})
 
 Row = Mapping[str, Any]
 
@@ -43,10 +136,8 @@ class SpeedAnswer(NamedTuple):
         """Of the interval of `log` that misses with probability `alpha` over all looks; infinite
         where there is none.
         """
-        if self.se is None:
-            return inf
-        width = quantile(alpha * SPENT_NOW, self.freedom) * self.se
-        return width if width <= WIDEST_LOG else inf
+        se = inf if self.se is None else self.se
+        return SpeedUp(self.log, se, self.freedom, 0, alpha).half_width
 
 
 class SpeedDifference(NamedTuple):
