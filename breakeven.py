@@ -7,28 +7,13 @@
 See docs/compare.md.
 """
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 from orchestrator.api.callables import DifferentResultsError
 from orchestrator.api.comparison import ArmFailedError, measure
 from orchestrator.api.functions import Curve
 from orchestrator.api.functions import compare_functions as compare
 from orchestrator.api.functions import measure_curve as curve
 from orchestrator.api.result import Result
-
-if TYPE_CHECKING:
-    from orchestrator.api.stored import StoredResults
-
-
-def open(url: str | Path = "breakeven.db") -> "StoredResults":  # noqa: A001 - reads as breakeven.open
-    """A store whose public views are methods that return data frames: `.speedup()`. Raises
-    `StoreError`.
-    """
-    from orchestrator.api.stored import StoredResults
-
-    return StoredResults(url)
-
+from orchestrator.api.result import StoredResults as open  # noqa: A004, N813 - reads as breakeven.open
 
 __all__ = [
     "ArmFailedError",

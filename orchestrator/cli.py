@@ -2,15 +2,15 @@
 called.
 """
 
+import os
 import pkgutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
 
-from orchestrator.commands.webapp import become_webapp
 from orchestrator.loop.interruption import INTERRUPTED, signals_interrupt
 from sweeps.errors import OutageError, UserError
 
@@ -71,7 +71,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         " store; twice changes nothing.",
     ),
     "merge": (
-        "merge:merge",
+        "import_files:merge",
         "Bring sweeps and outcomes of another store into this one; twice changes nothing.",
     ),
     "audit": (
@@ -204,3 +204,10 @@ def exit_code() -> int:
         typer.echo(f"breakeven: {error}", err=True)
         return 1 if isinstance(error, OutageError) else 2
     return 0
+
+
+def become_webapp(arguments: Sequence[str]) -> NoReturn:
+    """Run a command of the web app, which this package does not import, instead of this
+    process.
+    """
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "webapp", *arguments])  # noqa: S606 - no shell is wanted

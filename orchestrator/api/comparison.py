@@ -7,11 +7,12 @@ interval alone: of equal arms at most 1 % are called faster or slower.
 
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -370,3 +371,35 @@ def _pool(records: Sequence[VisitRecord], index: int) -> tuple[Pooling, set[str]
     pooling = pool_visits(visits, range(len(visits)))
     mean = mean_contrast((visit.baseline, visit.arm) for visit in visits)
     return pooling, {"mean_disagrees"} if mean_disagrees(mean, pooling.speedup) else set()
+
+
+BAR = 30
+"""Characters of the bar."""
+
+
+def progress_bar() -> Callable[[float], object]:
+    """Shows the share that is done, in a notebook or on the terminal of standard error; nothing
+    elsewhere.
+    """
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if type(shell).__name__ == "ZMQInteractiveShell":
+        return _notebook_bar()
+    return _terminal_bar if sys.stderr.isatty() else lambda _: None
+
+
+def _terminal_bar(share: float) -> None:
+    filled = round(BAR * share)
+    bar = f"\r{'#' * filled}{'.' * (BAR - filled)} {share:4.0%}"
+    sys.stderr.write(bar if share < 1 else f"\r{' ' * len(bar)}\r")
+    sys.stderr.flush()
+
+
+def _notebook_bar() -> Callable[[float], object]:
+    display: Any = sys.modules["IPython"].display
+    shown = display.display(display.HTML(""), display_id=True)
+
+    def show(share: float) -> None:
+        bar = f"<progress value='{share:.3f}'></progress> {share:.0%}"
+        shown.update(display.HTML(bar if share < 1 else ""))
+
+    return show

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from orchestrator.api.commands import Arms
+from orchestrator.api.commands import Arms, FailedError, MeasuredProcess
 from orchestrator.api.comparison import ArmFailedError, Slot
-from orchestrator.api.process_client import FailedError, MeasuredProcess
 from orchestrator.api.result import ArmSource
 from sweeps.errors import UserError
 from sweeps.model.identity import digest

@@ -5,10 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from orchestrator.api.callables import BY_DTYPE, ArmFunctions, Check, measure_points, request_of
-from orchestrator.api.display import html_table, progress_bar
-from orchestrator.api.isolated import measure_apart
-from orchestrator.api.result import Result, save_results
+from orchestrator.api.callables import (
+    BY_DTYPE,
+    ArmFunctions,
+    Check,
+    measure_apart,
+    measure_points,
+    request_of,
+)
+from orchestrator.api.comparison import progress_bar
+from orchestrator.api.result import Result, html_table, save_results
 from sweeps.analysis.compared import DEFAULT_MARGIN, ComparedArm, Judgement
 from sweeps.stats import curve as curves
 from sweeps.stats.curve import BreakEven, Point, break_even

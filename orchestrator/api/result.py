@@ -4,17 +4,19 @@ that a store records.
 
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.api.display import html_table
 from sweeps.analysis.compared import DEFAULT_MARGIN, ComparedArm, Judgement, Ratio
+from sweeps.errors import did_you_mean
 from sweeps.model.condition import Condition, Device
 from sweeps.model.identity import digest
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
@@ -30,6 +32,9 @@ from sweeps.text.compared import (
 )
 from workers.measure.environment import commit
 from workers.measure.interleaved import VISIT_WARMUP
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MIN_ROUNDS = 2
 """Of a visit, even if the time is up."""
@@ -189,14 +194,64 @@ class Result:
         return max((arm.needed_s for arm in self.arms.values() if arm.needed_s), default=None)
 
 
+def html_table(columns: Sequence[str], rows: Iterable[Sequence[str]], lines: Iterable[str]) -> str:
+    """A table, and lines below it."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    notes = "".join(f"<div>{escape(line)}</div>" for line in lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
 def save_results(
     results: Sequence[Result], url: str | Path = "breakeven.db", sweep: str | None = None
 ) -> str:
-    """Record results of the same arms in a store, as `Result.save` does. Raises `StoreError`."""
-    from orchestrator.api.stored import save_outcomes
+    """Record results of the same arms in a store as a sweep, whose name is returned; by default it
+    names the arms. Saving them again changes nothing. Raises `StoreError`.
+    """
+    # they load SQLAlchemy, which measuring does not need
+    from store.open.engine import connect
+    from store.write.record import record_imported
+    from store.write.submission import NewSweep, store_arm_labels, submit_sweep
 
-    outcomes = [outcome for each in results for outcome in _outcomes(each)]
-    return save_outcomes(outcomes, results[0].names, url, sweep)
+    outcomes, names = [outcome for each in results for outcome in _outcomes(each)], results[0].names
+    name = sweep or " vs ".join(reversed(names))
+    jobs = {outcome.job.visited_id: outcome.job for outcome in outcomes}
+    engine = connect(str(url))
+    record_imported(engine, outcomes)
+    question = f"Is {' or '.join(names[1:])} faster than {names[0]}?"
+    new = NewSweep(name, f"# Compared by breakeven: {question}\n", question)
+    submit_sweep(engine, new, jobs.values(), [])
+    labels = zip(outcomes[0].job.arms[1:], names[1:], strict=True)
+    store_arm_labels(engine, {arm.arm_id: label for arm, label in labels})
+    engine.dispose()
+    return name
+
+
+class StoredResults:
+    """A store whose public views (docs/views.md) are methods that return data frames:
+    `open("breakeven.db").speedup()`.
+    """
+
+    def __init__(self, url: str | Path = "breakeven.db") -> None:
+        """Raises `StoreError` for what is not a store."""
+        from store.open.engine import connect_readonly
+
+        self._engine = connect_readonly(str(url))
+
+    def __dir__(self) -> list[str]:
+        from store.views.public import VIEWS
+
+        return sorted(VIEWS)
+
+    def __getattr__(self, name: str) -> "Callable[[], pd.DataFrame]":
+        from store.read.queries import view_rows
+        from store.views.public import VIEWS
+
+        if name not in VIEWS:
+            raise AttributeError(f"there is no view {name!r}{did_you_mean(name, VIEWS)}")
+        return partial(view_rows, self._engine, name)
 
 
 def _outcomes(result: Result) -> Iterator[Outcome]:

@@ -13,14 +13,12 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import psutil
 
-from orchestrator.cluster.connect import ClusterError, ClusterOutageError, start_ray
+from orchestrator.cluster.connect import ClusterError, ClusterOutageError, Folder, start_ray
 from orchestrator.cluster.nodes import Node, check_node, excluded, node_name
-from orchestrator.cluster.ray_tempdir import Folder
 from orchestrator.host.worker_supervisor import WorkerConfig, WorkerFailure, WorkerSupervisor
 from sweeps.model.condition import Device
 from sweeps.model.job import Job
@@ -466,12 +464,7 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _result(self, running: Running) -> Outcome | WorkerFailure:

@@ -172,8 +172,7 @@ def _measured(arms: "Sequence[Arms]", setups: "Sequence[Setup]") -> "list[Result
     """The results of all places, whose visits alternate. Raises `UserError` where nothing can be
     compared.
     """
-    from orchestrator.api.comparison import ArmFailedError, Comparison
-    from orchestrator.api.display import progress_bar
+    from orchestrator.api.comparison import ArmFailedError, Comparison, progress_bar
     from sweeps.stats.pooling import quantile
 
     quantile(0.05, 1.0)  # loads SciPy before the time starts

@@ -1,5 +1,5 @@
 """`breakeven import`: outcomes that were measured elsewhere, and what Nsight Systems and Nsight
-Compute recorded of an arm.
+Compute recorded of an arm; `breakeven merge`: what another store has.
 """
 
 import dataclasses
@@ -15,12 +15,12 @@ from pydantic import ValidationError
 
 from orchestrator.commands.options import Database, DeviceOption
 from orchestrator.plan import planning
-from orchestrator.plan.planning import make_plan
+from orchestrator.plan.planning import find_source, make_plan
 from orchestrator.plan.sites import Site
-from orchestrator.plan.sweep_source import find_source
 from store.errors import StoreError, StoreOutageError
-from store.open.engine import Engine, connect
+from store.open.engine import Engine, connect, connect_readonly
 from store.read.nsys_export import read_nsys
+from store.write.merge import merge_stores
 from store.write.queue import progress
 from store.write.record import record_imported
 from store.write.references import import_references
@@ -171,7 +171,7 @@ def import_files(
     _check_options(files, traces, outcomes, sweep, requested)
     source = find_source(sweep, db) if sweep else None
     auto = device or planning.preferred(devices())
-    expansion = planning.load_sweep(source.path, text=source.text, auto=auto) if source else None
+    expansion = source.load(auto=auto) if source else None
     engine = connect(db)
     recorded: list[RecordedTrace] = []
     fresh = record_imported(
@@ -363,3 +363,22 @@ def import_published(names: Iterable[Path], *, db: str | None) -> None:
     for each in sets:
         state = "imported" if changed[each.name] else "was in the store already"
         typer.echo(f"{each.name} ({count(len(each.rows), 'row')}) {state}: {each.environment}")
+
+
+def merge(
+    other: Annotated[
+        str, typer.Argument(metavar="OTHER.db", help="The store to read; it is not changed.")
+    ],
+    *,
+    db: Database = None,
+) -> None:
+    """Bring what another store measured into this one."""
+    source = connect_readonly(other)
+    merged = merge_stores(connect(db), source)
+    for sweep in merged.sweeps:
+        state = "came" if sweep.new else "was here already"
+        if sweep.here != sweep.name:
+            state += f" as {sweep.here}, since {sweep.name} is another sweep here"
+        typer.echo(f"sweep {sweep.name} {state}")
+    came = count(merged.attempts, "attempt")
+    typer.echo(f"{came} came from {other}, {merged.known} were here already")

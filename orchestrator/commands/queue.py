@@ -14,7 +14,7 @@ import typer
 
 from orchestrator.commands.options import Database, DeviceOption, SweepFile, SweepName
 from orchestrator.plan import planning
-from orchestrator.plan.sweep_source import command_options, find_source
+from orchestrator.plan.planning import command_options, find_source
 from store.errors import StoreError
 from store.open.engine import Engine, connect, connect_readonly
 from store.write import submissions
@@ -70,7 +70,7 @@ def _write_array(file: Path, db: str | None, device: Device | None, folder: Path
     if (folder / "jobs").exists():
         raise StoreError(f"{folder}/jobs exists already; name another folder")
     source = find_source(file, db)
-    expansion = planning.load_sweep(source.path, auto=device or "cuda", text=source.text)
+    expansion = source.load(auto=device or "cuda")
     jobs = planning.write_jobs(expansion.jobs, folder / "jobs")
     script = ARRAY.format(name=expansion.sweep.name, last=len(jobs) - 1)
     (folder / "array.sbatch").write_text(script, encoding="utf-8")
@@ -97,9 +97,8 @@ def retry(
 
 def _submit(file: Path, db: str | None, priority: int, options: list[str]) -> None:
     source = find_source(file, db)
-    expansion = planning.load_sweep(source.path, auto="cpu", text=source.text)
+    name = source.load(auto="cpu").sweep.name
     text = source.text or source.path.read_text(encoding="utf-8")
-    name = expansion.sweep.name
     with _store(db) as engine:
         number = submissions.submit_to_queue(
             engine, name, text, options, priority=priority, by=_me()

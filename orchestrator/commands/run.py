@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from functools import partial
 from math import inf
@@ -22,10 +22,17 @@ from orchestrator.commands.options import (
 )
 from orchestrator.loop.interruption import INTERRUPTED
 from orchestrator.plan import planning
-from orchestrator.plan.planning import Plan, make_plan, require_feasible
+from orchestrator.plan.planning import (
+    Plan,
+    SweepSource,
+    command_options,
+    existing_store,
+    find_source,
+    make_plan,
+    require_feasible,
+)
 from orchestrator.plan.preview import preview
 from orchestrator.plan.sites import Site, by_device, environment_ids, local_sites, places_of
-from orchestrator.plan.sweep_source import SweepSource, command_options, existing_store, find_source
 from orchestrator.plan.time_budget import (
     TimeBudget,
     comparison_ids,
@@ -172,8 +179,8 @@ def run_sweep(
     from orchestrator.text_table import output
 
     console = output()
-    load = _loader(file, db, submission)
-    load(auto=device or "cpu")  # a wrong file is refused before anything is started
+    source = find_source(file, db) if submission is None else _submitted(file, db, submission)
+    source.load(auto=device or "cpu")  # a wrong file is refused before anything is started
     with ExitStack() as stack:
         started: list[Cluster] = [stack.enter_context(_cluster(ray_address))] if ray_address else []
 
@@ -184,7 +191,7 @@ def run_sweep(
 
         sites: Collection[Site] = cluster().nodes() if ray_address else local_sites()
         auto = device or planning.preferred(by_device(sites))
-        expansion = load(auto=auto)
+        expansion = source.load(auto=auto)
         requested = comparison_ids(expansion.jobs)  # sizes that `--refine` adds owe no answer
         _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
@@ -194,7 +201,7 @@ def run_sweep(
         limit_s = limit_s_of(expansion, engine, sites, more=more, time_s=time_s)
         refinement, time_budget = None, None
         if limit_s is not None:
-            finer = load(auto=auto, between=True) if more else None
+            finer = source.load(auto=auto, between=True) if more else None
             refinement, time_budget = Refinement(expansion, engine, finer), TimeBudget(limit_s)
             expansion = refinement.requested(whole_limit_s(expansion, time_s) or inf)
         repeated = _repeated(expansion, engine, sites, again)
@@ -235,12 +242,6 @@ def run_sweep(
     with ExitStack() as stack:
         stack.callback(engine.dispose)
         return conclude_run(console, engine, result.plan, sweep_text, requested if more else None)
-
-
-def _loader(file: Path, db: str | None, submission: int | None = None) -> Callable[..., Expansion]:
-    """`planning.load_sweep` of what the command line names."""
-    source = find_source(file, db) if submission is None else _submitted(file, db, submission)
-    return partial(planning.load_sweep, source.path, text=source.text)
 
 
 def _submitted(file: Path, db: str | None, submission: int) -> SweepSource:
@@ -378,8 +379,9 @@ def plan(
     if ray_address:
         with _cluster(ray_address, err=True) as cluster:
             sites = cluster.nodes()
-    load, auto = _loader(file, db), device or planning.preferred(by_device(sites))
-    expansion = load(auto=auto)
+    auto = device or planning.preferred(by_device(sites))
+    source = find_source(file, db)
+    expansion = source.load(auto=auto)
     require_feasible(expansion, sites, devices=False)
     engine, searched = existing_store(db), ""
     limit_s, grid = whole_limit_s(expansion), expansion.sweep.search is None
@@ -388,7 +390,7 @@ def plan(
     ):
         from orchestrator.loop.refinement import Refinement
 
-        refinement = Refinement(expansion, engine, load(auto=auto, between=True))
+        refinement = Refinement(expansion, engine, source.load(auto=auto, between=True))
         expansion = refinement.requested(inf if limit_s is None else limit_s)
         searched = refinement.described() or refinement.added(places_of(sites))
     left, shown = make_plan(expansion, engine, sites), preview(expansion)

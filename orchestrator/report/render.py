@@ -44,9 +44,7 @@ _FAILURE_COLUMNS = (
     Column("kind", lambda row: row.kind, left=True),
     Column("model", lambda row: row.model, left=True),
     Column("size", size_text, left=True),
-    Column(
-        "batch", lambda row: "-" if size_text(row) == "-" else f"{row.batch_size:.0f}", left=True
-    ),
+    Column("batch", _batch, left=True),
     Column("reason", lambda row: row.reason, left=True),
     Column("message", lambda row: row.message, left=True, wraps=True),
 )

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cluster import ray_tempdir
+from orchestrator.cluster import connect
 from orchestrator.cluster.cluster import Cluster
-from orchestrator.cluster.connect import ClusterError
-from orchestrator.cluster.ray_tempdir import MARKER, Folder
+from orchestrator.cluster.connect import MARKER, ClusterError, Folder
 from store.rows.owners import owner
 
 
@@ -19,7 +18,7 @@ def short(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     """A place of its own instead of /tmp, however long its path."""
     place = tmp_path_factory.mktemp("short")
     monkeypatch.setenv("RAY_TMPDIR", str(place))
-    monkeypatch.setattr(ray_tempdir, "LONGEST", 1000)
+    monkeypatch.setattr(connect, "LONGEST", 1000)
     return place
 
 
@@ -175,8 +174,8 @@ def test_places_that_cannot_hold_sockets_are_refused(
 def test_the_usual_place_is_short_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ray's sockets fit into 107 characters there, for the largest user id too."""
     monkeypatch.delenv("RAY_TMPDIR", raising=False)
-    longest = ray_tempdir.SOCKET_FOLDER / "breakeven-4294967294" / "ray-12345678"
-    assert len(str(longest)) <= ray_tempdir.LONGEST
+    longest = connect.SOCKET_FOLDER / "breakeven-4294967294" / "ray-12345678"
+    assert len(str(longest)) <= connect.LONGEST
     socket = "session_2026-11-22_07-34-00_123456_4194304/sockets/plasma_store"
     assert len(str(longest / socket)) <= 107
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan.sweep_source import command_options, find_source
+from orchestrator.plan.planning import command_options, find_source
 from store.open.engine import connect
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.language.yaml_reader import SweepError, shipped_sweeps
