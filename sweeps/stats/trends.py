@@ -127,9 +127,9 @@ def _difference(before: Estimates, after: Estimates) -> tuple[float, float, floa
     nu = min(known, variance**2 / (own**2 / freedom + others**2 / its))
     z = float(distance / np.sqrt(variance))
     # imported late, because pages and commands that only show trends do not need it
-    from scipy.stats import t
+    from scipy.special import stdtr
 
-    return z, float(2 * t.sf(z, nu)), distance
+    return z, float(2 * stdtr(nu, -z)), distance
 
 
 def _beyond_of_steps(*sides: Estimates) -> float:
@@ -138,9 +138,10 @@ def _beyond_of_steps(*sides: Estimates) -> float:
     """
     values, errors = (np.concatenate(each) for each in list(zip(*sides, strict=True))[:2])
     own = errors[1:] ** 2 + errors[:-1] ** 2
-    from scipy.stats import chi2
+    from scipy.special import gammaincinv
 
-    ratio = float(np.median(np.diff(values) ** 2 / own)) / chi2.median(1)
+    median = 2 * gammaincinv(0.5, 0.5)  # of chi-squared with one degree of freedom
+    ratio = float(np.median(np.diff(values) ** 2 / own)) / median
     return float(max(0.0, ratio - 1) * np.median(own) / 2)
 
 

@@ -58,23 +58,24 @@ def simulated(rng: np.random.Generator, truths: Sequence[float]) -> list[Measure
     return found
 
 
-@pytest.mark.parametrize("truth", [0.0, 0.1], ids=["no gain", "equal gains"])
-def test_the_winners_interval_holds_although_it_was_chosen(truth: float) -> None:
-    """The first of 20 equal arms looks too good; its interval misses as seldom as it claims, which
-    alone it would not.
+def test_the_winners_interval_holds_although_it_was_chosen() -> None:
+    """The first of 20 arms that gain nothing looks too good; its interval misses as seldom as it
+    claims, which alone it would not, and in less than one of a hundred sweeps one is advised.
     """
     rng = np.random.default_rng(0)
-    runs, missed, alone, bias = 3000, 0, 0, 0.0
+    runs, missed, alone, bias, advised = 3000, 0, 0, 0.0, 0
     for _ in range(runs):
-        arms = simulated(rng, [truth] * 20)
+        arms = simulated(rng, [0.0] * 20)
         ranking = rank(arms)
         first = next(each for each in ranking.arms if each.key != UNMODIFIED)
         own = arms[int(first.key)].speedup
-        missed += not np.log(first.low) <= truth <= np.log(first.high)
-        alone += not np.log(own.low) <= truth <= np.log(own.high)
-        bias += np.log(first.value) - truth
+        missed += not first.low <= 1 <= first.high
+        alone += not own.low <= 1 <= own.high
+        bias += np.log(first.value)
+        advised += ranking.winner.key != UNMODIFIED
     assert bias / runs > 0.5 * SE, "what came first of many is probably too good: it is not printed"
     assert missed / runs < ALPHA
+    assert advised / runs < ALPHA
     assert alone / runs > 2 * ALPHA, (
         "the interval of a single comparison misses more often than it claims, once it was chosen"
     )
@@ -91,30 +92,20 @@ def test_the_winners_printed_speed_up_is_not_too_high() -> None:
     assert np.mean([ranking.winner.low for ranking in rankings]) <= 1.05 * 1.002
 
 
-@pytest.mark.parametrize("qualities", [0, 1])
-def test_equal_arms_stay_in_the_pareto_set(qualities: int) -> None:
+def test_equal_arms_stay_in_the_pareto_set() -> None:
     """Of eight arms that equal the unmodified model in all figures, some is left out in at most 5
     of 100 sweeps.
     """
     rng = np.random.default_rng(3)
     runs, shrunk = 2000, 0
     for _ in range(runs):
-        costs = [
-            [cost(value, 1.96 * 0.1) for value in rng.normal(0, 0.1, qualities)] for _ in range(8)
-        ]
+        costs = [[cost(value, 1.96 * 0.1) for value in rng.normal(0, 0.1, 1)] for _ in range(8)]
         arms = [
             each._replace(costs=tuple(own))
             for each, own in zip(simulated(rng, [0.0] * 8), costs, strict=True)
         ]
         shrunk += len(pareto(arms)) < 9
     assert shrunk / runs <= 0.05
-
-
-def test_equal_arms_are_not_preferred_to_the_unmodified_model() -> None:
-    """Of 20 arms that gain nothing one is advised in less than one of a hundred sweeps."""
-    rng = np.random.default_rng(1)
-    advised = sum(rank(simulated(rng, [0.0] * 20)).winner.key != UNMODIFIED for _ in range(2000))
-    assert advised / 2000 < ALPHA
 
 
 def test_the_order_is_that_of_the_low_ends() -> None:
@@ -134,12 +125,6 @@ def test_the_order_is_that_of_the_low_ends() -> None:
     assert (ranking.compared, ranking.each_alpha) == (4, ALPHA / 4)
     assert rank([]).winner.key == UNMODIFIED
     assert rank([arm("a", 1.2)], compared=50).winner.low < rank([arm("a", 1.2)]).winner.low
-
-
-def test_a_lone_arm_has_the_interval_that_reports_print() -> None:
-    """With nothing to choose from nothing is corrected."""
-    (first, _) = rank([arm("only", 1.2)]).arms
-    assert (first.low, first.high) == (speedup(1.2).low, speedup(1.2).high)
 
 
 def test_a_limit_on_quality_needs_quality() -> None:

@@ -108,12 +108,6 @@ def test_faster_points_up_to_the_end_are_a_bound_without_a_slower_one() -> None:
     assert answer.worst_loss == pytest.approx(1.03 / 0.99 - 1, rel=1e-3)
 
 
-def test_equal_points_below_the_bound_do_not_spoil_it() -> None:
-    """Same and faster is an answer: it pays from at most 16 on."""
-    answer = break_even(along([1.0, 1.0, 1.1, 1.2]))
-    assert (answer.verdict, answer.crossings[0].high) == ("pays_from", 16)
-
-
 def test_faster_points_from_the_start_are_a_bound_from_the_other_end() -> None:
     """Faster up to 9 and not clear beyond: it pays up to at least 9."""
     answer = break_even(
@@ -209,13 +203,6 @@ def test_a_claim_names_the_points_it_rests_on() -> None:
     assert (answer.verdict, answer.x_first, answer.x_last, answer.points) == ("always", 9, 36, 2)
 
 
-def test_the_largest_gain_still_possible_is_given() -> None:
-    """`never` comes with the upper end of the highest interval."""
-    answer = break_even(along([0.9, 1.01], 0.02))
-    assert answer.verdict == "never"
-    assert answer.largest_gain == pytest.approx(1.01 * 1.02 - 1)
-
-
 def test_what_does_nothing_is_kept_off_the_curve() -> None:
     """Points with the baseline's tokens and MACs do not count; a curve of them alone has no
     effect.
@@ -224,21 +211,9 @@ def test_what_does_nothing_is_kept_off_the_curve() -> None:
     assert break_even(curve(*nothing)).verdict == "no_effect"
     answer = break_even(curve(*nothing, point(16, 1.1), point(36, 1.2)))
     assert (answer.verdict, answer.points) == ("always", 2)
-
-
-def test_wrong_points_do_not_count() -> None:
-    """A point that a flag marks as wrong makes no crossing, and a curve of such points none at
-    all.
-    """
-    points = [point(4, 0.8), point(9, 0.85), point(16, 1.3, wrong=True)]
-    assert break_even(curve(*points)).verdict == "never"
-    assert break_even(curve(points[-1])).points == 0
-
-
-def test_answers_survive_json() -> None:
-    """An answer with its crossings comes back equal from JSON."""
-    answer = break_even(along([0.8, 1.2, 0.9]))
-    assert BreakEven.model_validate_json(answer.model_dump_json()) == answer
+    wrong = [point(4, 0.8), point(9, 0.85), point(16, 1.3, wrong=True)]
+    assert break_even(curve(*wrong)).verdict == "never"
+    assert break_even(curve(wrong[-1])).points == 0
 
 
 REVERSED = {"pays_from": "pays_up_to", "pays_up_to": "pays_from"}
@@ -294,17 +269,6 @@ def test_it_pays_at_every_point_on_the_paying_side(given_curve: Curve) -> None:
         assert (p.verdict == "faster") == paying
 
 
-@given(CURVES, st.sampled_from([0.125, 0.5, 2.0, 64.0]))
-def test_the_unit_of_the_axis_does_not_matter(given_curve: Curve, unit: float) -> None:
-    """Counting x in another unit moves every crossing by that factor and changes nothing else."""
-    scaled = curve(*(p.model_copy(update={"x": p.x * unit}) for p in given_curve.points))
-    here, there = break_even(given_curve), break_even(scaled)
-    assert here.verdict == there.verdict
-    for old, new in zip(here.crossings, there.crossings, strict=True):
-        for before, after in ((old.x, new.x), (old.low, new.low), (old.high, new.high)):
-            assert after == (None if before is None else pytest.approx(before * unit))
-
-
 @given(CURVES)
 def test_a_reversed_axis_reverses_the_answer(given_curve: Curve) -> None:
     """Along 1/x the same crossings and bounds appear in reverse, with gains and losses swapped."""
@@ -318,23 +282,6 @@ def test_a_reversed_axis_reverses_the_answer(given_curve: Curve) -> None:
         assert places == [
             None if x is None else pytest.approx(x) for x in (old.x, old.low, old.high)
         ]
-        assert new.direction != old.direction
-
-
-@given(CURVES)
-def test_swapping_the_arms_swaps_gains_and_losses(given_curve: Curve) -> None:
-    """Seen from the arm, the baseline crosses at the same places in the other direction."""
-    swapped = curve(
-        *(
-            point(p.x, 1 / p.speedup, p.high / p.speedup - 1)
-            for p in given_curve.points
-            if p.high is not None
-        )
-    )
-    here, there = brackets(break_even(given_curve)), brackets(break_even(swapped))
-    for old, new in zip(here, there, strict=True):
-        assert new.x == (None if old.x is None else pytest.approx(old.x))
-        assert (new.low, new.high) == (old.low, old.high)
         assert new.direction != old.direction
 
 
@@ -402,8 +349,9 @@ def simulated(case: str, pairs: int, curves: int) -> list[Curve]:
     return found
 
 
-@pytest.mark.parametrize("pairs", [30, 120])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("case", "pairs"), [*((case, 30) for case in CASES), ("plateau", 120), ("fixed jump", 120)]
+)
 def test_at_most_1_of_20_curves_has_a_false_claim(case: str, pairs: int) -> None:
     """Claims of any kind are true at the measured sizes that they name, of 95 % of curves."""
     truth, _ = CASES[case]
@@ -432,25 +380,6 @@ def point_of_curve(x: float, verdict: Verdict = "unclear", **more: bool) -> Poin
     return Point.model_validate({"x": x, "speedup": 1.0, "verdict": verdict, **more})
 
 
-def test_points_are_put_in_order() -> None:
-    """A curve is sorted by x, whatever the order in which its points were measured."""
-    assert [
-        each.x
-        for each in Curve(
-            axis="tokens", points=(point_of_curve(64), point_of_curve(4), point_of_curve(16))
-        ).points
-    ] == [4, 16, 64]
-
-
-def test_a_point_counts_unless_something_is_wrong() -> None:
-    """A point_of_curve that is given by its numbers and verdict alone counts: it is neither wrong nor
-    without effect.
-    """
-    given = Point(x=4, speedup=1.2, verdict="insufficient")
-    assert (given.wrong, given.no_op) == (False, False)
-    assert Curve(axis="tokens", points=(given,)).usable() == (given,)
-
-
 def test_the_same_x_twice_is_an_error_that_names_it() -> None:
     """Two speed-ups at one x are ambiguous: a curve holds each x once."""
     with pytest.raises(ValidationError, match="several points at x = 16"):
@@ -458,17 +387,7 @@ def test_the_same_x_twice_is_an_error_that_names_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [
-        {"speedup": 0.0},
-        {"speedup": float("nan")},
-        {"x": float("inf")},
-        {"low": 1.1},
-        {"high": 0.9},
-        {"low": 0.0},
-        {"se": -0.1},
-        {"verdict": "better"},
-    ],
+    "wrong", [{"speedup": 0.0}, {"x": float("inf")}, {"low": 1.1}, {"high": 0.9}, {"se": -0.1}]
 )
 def test_impossible_points_are_refused(wrong: dict[str, float]) -> None:
     """A speed-up is positive, finite and inside its interval."""
@@ -476,17 +395,3 @@ def test_impossible_points_are_refused(wrong: dict[str, float]) -> None:
         Point.model_validate(
             {"x": 16.0, "speedup": 1.0, "low": 0.95, "high": 1.05, "verdict": "same"} | wrong
         )
-
-
-def test_points_that_a_flag_marks_as_wrong_do_not_count() -> None:
-    """Noisy points count, wrong ones never do."""
-    clean, wrong = point_of_curve(4), point_of_curve(16, wrong=True)
-    assert Curve(axis="tokens", points=(clean, wrong)).usable() == (clean,)
-    assert Curve(axis="tokens", points=(wrong,)).usable() == ()
-
-
-def test_a_curve_survives_json() -> None:
-    """Axis and points come back equal."""
-    curve = Curve(axis="tokens", points=(point_of_curve(4, "same"), point_of_curve(16)))
-    assert Curve.model_validate_json(curve.model_dump_json()) == curve
-    assert hash(curve) == hash(curve.model_copy(deep=True))

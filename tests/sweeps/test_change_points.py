@@ -20,15 +20,14 @@ def found(n, *, moved=0.0, at=0, beyond=0.0, freedom=8, chains=400, error=0.005)
         yield change_points(values, errors, np.full(n, freedom), floor=0.01)
 
 
-@pytest.mark.parametrize("n", [4, 10, 30])
-@pytest.mark.parametrize("beyond", [0.0, 0.003, 0.01])
+@pytest.mark.parametrize(("n", "beyond"), [(4, 0.0), (10, 0.01), (30, 0.003)])
 def test_none_is_found_where_none_is(n, beyond):
     """In 1 % of chains at most, also where days differ by more than the standard errors tell."""
     alarms = sum(bool(changes) for changes in found(n, beyond=beyond))
     assert alarms <= 8  # of 400 at 1 %, exceeded in 2 % of such tests
 
 
-@pytest.mark.parametrize(("at", "least"), [(5, 0.97), (8, 0.9), (9, 0.8)])
+@pytest.mark.parametrize(("at", "least"), [(5, 0.97), (9, 0.8)])
 def test_a_planted_change_is_found_where_it_is(at, least):
     """A fall by 5 % in ten measurements, in the middle and at the last ones."""
     places = [[change.place for change in changes] for changes in found(10, moved=-0.05, at=at)]
@@ -60,8 +59,5 @@ def test_few_estimates():
     assert not change_points([0.0] * (few - 1) + [0.5], [0.01] * few, [10] * few)
     assert change_points([0.0, 0.0, 0.5, 0.5], [1e-4] * 4, [10] * 4)
     assert not change_points([], [], [])
-
-
-def test_a_wrong_error_is_refused():
     with pytest.raises(ValueError, match="positive and finite"):
         change_points([0.0, 1.0], [0.1, 0.0], [5, 5])

@@ -34,6 +34,8 @@ class Found(NamedTuple):
     changes: dict[TimeClass, IntervalEstimate]
     times: dict[TimeClass, float]
     speedup: SpeedUp
+    of_equal: dict[TimeClass, IntervalEstimate]
+    """Changes of the third arm, which is the first again."""
 
 
 def common_noise(source: np.random.Generator, rounds: int) -> np.ndarray:
@@ -64,13 +66,12 @@ def simulate(
     truth: tuple[Mapping[TimeClass, float], ...],
     device: Device = "cpu",
     *,
-    arm: int = 1,
     rounds: int = 30,
     noise: float = 0.02,
     slowed: tuple[float, ...] = (1.3, 1.3, 1.3),
 ) -> Found:
-    """An arm against the first, from unprofiled rounds and as many profiled ones, which take
-    `slowed` times as long by arm.
+    """The others against the first arm, from unprofiled rounds and as many profiled ones, which
+    take `slowed` times as long by arm.
 
     On a GPU the profiler slows only the gaps.
     """
@@ -83,7 +84,6 @@ def simulate(
         noise,
     )
     unprofiled = Rounds(walls * 1e-3, ARMS)
-    speedup = within_process(unprofiled.contrast(0, arm), len(walls))
     tables, common = {}, common_noise(source, rounds)
     for name in truth[0]:
         factors = [
@@ -93,9 +93,13 @@ def simulate(
             source, common, 1e-3 * np.array([each[name] for each in columns]) * factors, noise
         )
     profiled = PhaseRounds(tables, ARMS, device)
-    sides = [ArmWall(place, unprofiled.seconds(place)) for place in (0, arm)]
-    changes = profiled.changes(*sides, speedup, profiled.profiled_speedup(0, arm))
-    return Found(changes, profiled.times(sides[1])[0], speedup)
+    sides = [ArmWall(place, unprofiled.seconds(place)) for place in range(3)]
+    speedups = [within_process(unprofiled.contrast(0, arm), len(walls)) for arm in (1, 2)]
+    changes, of_equal = (
+        profiled.changes(sides[0], sides[arm], speedup, profiled.profiled_speedup(0, arm))
+        for arm, speedup in enumerate(speedups, 1)
+    )
+    return Found(changes, profiled.times(sides[1])[0], speedups[0], of_equal)
 
 
 def true_changes(truth: tuple[Mapping[TimeClass, float], ...], arm: int) -> dict[TimeClass, float]:
@@ -103,13 +107,15 @@ def true_changes(truth: tuple[Mapping[TimeClass, float], ...], arm: int) -> dict
     return {name: (truth[arm][name] - truth[0][name]) / wall for name in truth[0]}
 
 
-@pytest.mark.parametrize(("device", "truth"), [("cpu", CPU_MS), ("cuda", GPU_MS)])
-@pytest.mark.parametrize("rounds", [12, 30])
+@pytest.mark.parametrize(("device", "truth", "rounds"), [("cpu", CPU_MS, 30), ("cuda", GPU_MS, 12)])
 def test_intervals_cover_the_truth(
     device: Device, truth: tuple[Mapping[TimeClass, float], ...], rounds: int
 ) -> None:
-    """Intervals of 99 % hold the difference of every class in at least 97 of 100 simulated jobs."""
-    right = dict.fromkeys(truth[0], 0)
+    """Intervals of 99 % hold the difference of every class in at least 97 of 100 simulated jobs; an
+    arm that is its baseline again has a false alarm in at most one of them. A quarter of the wall
+    less in operators is seen on a CPU in each of them, within a tenth of the wall.
+    """
+    right, alarms = dict.fromkeys(truth[0], 0), 0
     for seed in range(100):
         found = simulate(seed, truth, device, rounds=rounds)
         for name, expected in true_changes(truth, 1).items():
@@ -117,34 +123,18 @@ def test_intervals_cover_the_truth(
             right[name] += (
                 change.low is None or change.high is None or change.low <= expected <= change.high
             )
-    assert min(right.values()) >= 97
-
-
-@pytest.mark.parametrize(("device", "truth"), [("cpu", CPU_MS), ("cuda", GPU_MS)])
-def test_an_equal_arm_has_no_class_that_differs(
-    device: Device, truth: tuple[Mapping[TimeClass, float], ...]
-) -> None:
-    """At most one false alarm in 100 jobs of an arm that is its baseline again."""
-    alarms = 0
-    for seed in range(100):
-        changes = simulate(seed, truth, device, arm=2).changes.values()
         alarms += any(
             each.low is not None and each.high is not None and not each.low <= 0 <= each.high
-            for each in changes
+            for each in found.of_equal.values()
         )
+        if device == "cpu":
+            operators = found.changes["device"]
+            assert operators.low is not None
+            assert operators.high is not None
+            assert operators.low > operators.high - 0.1
+            assert operators.high < 0
+    assert min(right.values()) >= 97
     assert alarms <= 1
-
-
-def test_a_clear_change_is_seen() -> None:
-    """A quarter of the wall less in operators, in every one of 30 jobs; its interval is narrower
-    than a tenth of the wall.
-    """
-    for seed in range(30):
-        device = simulate(seed, CPU_MS).changes["device"]
-        assert device.low is not None
-        assert device.high is not None
-        assert device.high < 0
-        assert device.high - device.low < 0.1
 
 
 def test_a_small_change_in_few_noisy_rounds_cannot_be_told() -> None:
@@ -209,19 +199,6 @@ def test_a_class_that_never_occurs_is_zero() -> None:
     found = simulate(0, GPU_MS, "cuda")
     assert found.times["idle"] == 0
     assert found.changes["idle"] == IntervalEstimate(value=0, low=0, high=0)
-
-
-def test_device_time_beyond_the_wall_is_a_contradiction() -> None:
-    """As `fit_to_wall` finds it."""
-    found = PhaseRounds(
-        {"device": np.full((8, 1), 2.0), "host": np.full((8, 1), 1.0)}, (0,), "cuda"
-    )
-    assert found.times(ArmWall(0, 2.5)) == ({"device": 2.0, "host": 0.5}, True)
-    assert not found.times(ArmWall(0, 1.5))[1]
-
-
-def test_no_class_is_an_error() -> None:
-    """A table without classes explains nothing."""
     with pytest.raises(ValueError, match="no class of time"):
         PhaseRounds({}, (0,), "cpu")
 
@@ -232,30 +209,21 @@ def test_a_speed_up_without_an_interval_has_none_as_data() -> None:
     assert bounded(SpeedUp(0.0, 0.0, 9.0, 5)) == IntervalEstimate(value=1.0, low=1.0, high=1.0)
 
 
-@pytest.mark.parametrize(("most_ms", "host_ms"), [(1.0, 1.0), (0.25, 1.25), (0.0, 1.5)])
+@pytest.mark.parametrize(
+    ("most_ms", "profiled_ms", "host_ms"),
+    [(1.0, 1.5, 1.0), (0.25, 1.5, 1.25), (0.0, 1.5, 1.5), (1.0, 0.5, 0.5)],
+)
 def test_the_profilers_own_time_is_what_forwards_are_longer_by(
-    most_ms: float, host_ms: float
+    most_ms: float, profiled_ms: float, host_ms: float
 ) -> None:
     """Forwards of 4 ms that take 4.5 ms with a profiler, which by a loop would take 1 ms or 0.25 ms
-    at most, or nothing.
+    at most, or nothing; where they are no longer than without, nothing is taken off.
     """
-    own = np.full((20, 2), 1e-3 * most_ms)
     times: dict[TimeClass, np.ndarray] = {
         "device": np.full((20, 2), 3.0e-3),
-        "host": np.full((20, 2), 1.5e-3),
+        "host": np.full((20, 2), 1e-3 * profiled_ms),
     }
+    own = np.full((20, 2), 1e-3 * most_ms)
     found = less_profiler(times, own, (0, 1), {0: 4.0e-3, 1: 4.0e-3})
     assert found["host"] == pytest.approx(np.full((20, 2), host_ms * 1e-3))
     assert found["device"] == pytest.approx(times["device"])
-
-
-def test_a_profiler_is_not_taken_off_twice() -> None:
-    """Where profiled forwards are no longer than those without, as beside another load, nothing is
-    taken off.
-    """
-    times: dict[TimeClass, np.ndarray] = {
-        "device": np.full((20, 1), 3.0e-3),
-        "host": np.full((20, 1), 0.5e-3),
-    }
-    found = less_profiler(times, np.full((20, 1), 1.0e-3), (0,), {0: 4.0e-3})
-    assert found["host"] == pytest.approx(times["host"])

@@ -176,7 +176,7 @@ def enough(point: Point) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "factor", "pairs"),
-    [("at 20", 4, 900), ("at 40", 2, 900), ("at 80", 1.6, 900), ("slower", 49, 400)],
+    [("at 20", 4, 900), ("at 80", 1.6, 900)],
 )
 def test_a_search_is_narrow_and_right(case: str, factor: float, pairs: int) -> None:
     """With `pairs` in the median the claims of half of the searches are within `factor`, at noise
@@ -189,8 +189,20 @@ def test_a_search_is_narrow_and_right(case: str, factor: float, pairs: int) -> N
     assert sum(not claims_hold(break_even(curve), CASES[case][0], curve) for _, curve in runs) <= 1
 
 
+SEARCHED = (
+    "at 20",
+    "rounded at 40",
+    "tiles at 80",
+    "two",
+    "none",
+    "hump",
+    "kernel switch",
+    "plateau",
+)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", SEARCHED)
 def test_the_claims_of_searches_hold(case: str) -> None:
     """Choosing places by what was measured leaves at most 1 of 20 claims false, and intervals with
     a crossing in 93 %.
@@ -216,22 +228,13 @@ def factor_of(answer: BreakEven) -> float:
     )
 
 
-PAIRS_SHARE = {
-    "at 20": 0.8,
-    "at 40": 0.35,
-    "at 80": 0.35,
-    "tiles at 40": 0.55,
-    "tiles at 80": 0.4,
-    "rounded at 80": 0.5,
-}
+PAIRS_SHARE = {"at 20": 0.8, "at 80": 0.35, "rounded at 80": 0.5}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", PAIRS_SHARE)
 def test_a_search_needs_fewer_pairs_than_a_grid_for_the_same_interval(case: str) -> None:
-    """Medians: 0.70, 0.27 and 0.29 of a grid's 960 pairs at 20, 40 and 80 tokens; tiles 0.47 and
-    0.31; rounded 0.40.
-    """
+    """Medians: 0.70 and 0.29 of a grid's 960 pairs at 20 and 80 tokens; rounded 0.40."""
     rng = np.random.default_rng(5)
     factor = float(np.median([factor_of(on_a_grid(rng, case)) for _ in range(12)]))
     used = [searched(rng, case, factor)[0] for _ in range(12)]

@@ -66,17 +66,6 @@ def test_bits_per_byte_by_hand() -> None:
     assert found.kl.value == pytest.approx(0.1)
 
 
-def test_bits_per_byte_know_no_tokenizer() -> None:
-    """The same likelihood of the same text in fewer tokens changes the perplexity alone."""
-    nll = [np.array([30.0, 10.0])] * 2
-    found = compare_texts(
-        scores(nll, np.array([10, 10]), tokens=[np.array([10, 10]), np.array([7, 7])]), 0, 1
-    )
-    assert found.bits_per_byte == found.bits_per_byte_baseline
-    assert found.change.value == 0
-    assert found.perplexity > found.perplexity_baseline
-
-
 def test_windows_without_a_likelihood_are_left_out_and_counted() -> None:
     """A window counts only where both arms scored it; predictions of it do not count either."""
     nll = [np.array([30.0, 10.0, 5.0]), np.array([np.nan, 10.0, np.inf])]
@@ -120,9 +109,13 @@ def test_the_paired_interval_covers(windows: int, least: float) -> None:
     assert least <= share <= 0.985
 
 
-@pytest.mark.parametrize("correlation", [0.1, 0.3, 0.5])
 @pytest.mark.parametrize(
-    "windows", [np.full(10, 20), np.array([3, 5, 8, 10, 14, 20, 30, 40, 60, 80, 80, 120])]
+    ("windows", "correlation"),
+    [
+        (np.full(10, 20), 0.3),
+        (np.array([3, 5, 8, 10, 14, 20, 30, 40, 60, 80, 80, 120]), 0.1),
+        (np.array([3, 5, 8, 10, 14, 20, 30, 40, 60, 80, 80, 120]), 0.5),
+    ],
 )
 def test_windows_of_one_document_are_alike(windows: Any, correlation: float) -> None:
     """Intervals rest on documents: of 1500 texts whose windows are correlated 93 % hold the true
@@ -176,20 +169,6 @@ def test_verdicts() -> None:
     assert simulated(random, 12, 0.01, 0.1).verdict() == "unclear"
     with pytest.raises(ValueError, match="is not a finite number of at least 0"):
         simulated(random, 12, 0.01, 0.1).verdict(-BITS_FLOOR)
-
-
-def test_equal_arms_are_the_same() -> None:
-    """An arm with exactly the baseline's likelihoods is no different, with an interval of no
-    width.
-    """
-    base = np.array([30.0, 10.0, 20.0])
-    found = compare_texts(
-        scores([base, base], np.array([10, 20, 15]), agree=np.full(3, 10), kl=np.zeros(3)), 0, 1
-    )
-    assert found.change[:3] == (0, 0, 0)
-    assert found.verdict() == "same"
-    assert found.agreement is not None
-    assert found.agreement[:3] == (100, 100, 100)
 
 
 def test_contradictions() -> None:

@@ -79,42 +79,26 @@ def test_a_timeline_by_hand() -> None:
     }
 
 
-def test_kernels_one_behind_the_other_leave_no_gap() -> None:
-    """A busy device hides what the host does: dispatch that overlaps device work is no time of its
-    own.
-    """
-    runs = [kernel(float(place), place + 1.0, place - 3.0) for place in range(5, 15)]
-    times = split_time(Timeline(5, 15, runs, syncs=[(6, 15)], host=[(0, 6)]))
-    assert times == {"device": 10, "launch": 0, "sync": 0, "host": 0, "idle": 0}
-
-
-def test_runs_outside_the_forward_do_not_count() -> None:
-    """A kernel of the forward before is cut at the beginning."""
-    assert split_time(Timeline(10, 20, [kernel(5, 12), kernel(25, 30)]))["device"] == 2
-
-
 def test_a_launch_known_to_be_later_than_its_kernel_is_ignored() -> None:
     """Clocks that disagree give no negative time."""
     times = split_time(Timeline(0, 4, [kernel(1, 2, 3)]))
     assert times == {"device": 1, "launch": 0, "sync": 0, "host": 0, "idle": 3}
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_classes_add_up_to_the_forward(seed: int) -> None:
+def test_classes_add_up_to_the_forward() -> None:
     """However the intervals overlap, each moment has one class."""
-    source = random.Random(seed)
+    source = random.Random(0)
 
     def intervals(count: int) -> list[Span]:
-        return [
-            (start, start + source.uniform(0, 3))
-            for start in (source.uniform(-2, 12) for _ in range(count))
-        ]
+        starts = [source.uniform(-2, 12) for _ in range(count)]
+        return [(start, start + source.uniform(0, 3)) for start in starts]
 
-    runs = [kernel(start, end, start - source.uniform(0, 2)) for start, end in intervals(8)]
-    times = split_time(Timeline(0, 10, runs, intervals(3), intervals(5)))
-    assert sum(times.values()) == pytest.approx(10)
-    assert set(times) == {"device", "launch", "sync", "host", "idle"}
-    assert min(times.values()) >= 0
+    for _ in range(20):
+        runs = [kernel(start, end, start - source.uniform(0, 2)) for start, end in intervals(8)]
+        times = split_time(Timeline(0, 10, runs, intervals(3), intervals(5)))
+        assert sum(times.values()) == pytest.approx(10)
+        assert set(times) == {"device", "launch", "sync", "host", "idle"}
+        assert min(times.values()) >= 0
 
 
 def test_operators_of_a_cpu() -> None:

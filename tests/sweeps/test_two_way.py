@@ -5,9 +5,10 @@ better than the paired median.
 import numpy as np
 import pytest
 
+from sweeps.stats.evidence import no_effect_p
 from sweeps.stats.pooling import quantile, within_process
 from sweeps.stats.timing import Contrast, Rounds
-from tests.fixtures.timing_noise import NOISES, autoregressive, simulated_rounds
+from tests.fixtures.timing_noise import autoregressive, simulated_rounds
 
 LOGS = np.log([0.020, 0.018, 0.016, 0.025, 0.020])
 ARMS = [0, 1, 2, 3, 0]
@@ -46,7 +47,7 @@ def test_slow_rounds_and_slow_samples_have_no_weight() -> None:
     assert after.se < 2 * before.se
 
 
-@pytest.mark.parametrize("rounds", [1, 5, 6, 14, 15])
+@pytest.mark.parametrize("rounds", [1, 14, 15])
 def test_few_rounds_have_a_contrast_without_an_error(rounds: int) -> None:
     """Below 15 rounds (5 groups in the jackknife) the standard error is infinite, and there is no
     interval; from 15 on there is.
@@ -55,6 +56,7 @@ def test_few_rounds_have_a_contrast_without_an_error(rounds: int) -> None:
     found = Rounds(times, [0, 1]).contrast(0, 1)
     assert found.effect == pytest.approx(np.log(2), abs=0.01)
     assert (found.se < np.inf) == (rounds == 15)
+    assert Rounds(times, [0, 1]).null(0) is None
     assert (within_process(found, rounds).half_width < np.inf) == (rounds == 15)
 
 
@@ -67,22 +69,24 @@ def test_what_is_no_time_is_an_error(seconds: list[float]) -> None:
         Rounds(seconds, [0, 1])
 
 
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("noise", ["drift", "heavy_tails", "neighbour"])
 def test_intervals_cover_and_beat_the_paired_median(noise: str) -> None:
-    """On each noise intervals of 95 % cover in at least 93 of 100 runs, and the variance is well
-    below that of the median.
+    """On each noise intervals of 95 % cover in at least 93 of 100 runs, those of the baseline
+    against itself too, and the variance is well below that of the median.
     """
     rng = np.random.default_rng(3)
-    covered, errors, medians = [], [], []
+    covered, nulls, errors, medians = [], [], [], []
     for _ in range(300):
         seconds = simulated_rounds(rng, noise, LOGS, 90)
         rounds = Rounds(seconds, ARMS)
+        nulls.append((no_effect_p(rounds.null(0)) or 0) >= 0.05)
         for arm in (1, 2, 3):
             truth, found = LOGS[0] - LOGS[arm], rounds.contrast(0, arm)
             covered.append(abs(found.effect - truth) <= quantile(0.05, found.freedom) * found.se)
             errors.append(found.effect - truth)
             medians.append(np.median(np.log(seconds[:, 0] / seconds[:, arm])) - truth)
     assert np.mean(covered) >= 0.93
+    assert np.mean(nulls) >= (0.93 if noise == "drift" else 0.92)
     assert np.var(medians) / np.var(errors) >= (1.1 if noise == "neighbour" else 1.5)
 
 
@@ -99,22 +103,9 @@ def test_correlated_differences_are_accounted_for() -> None:
     assert np.mean(covered) >= 0.9
 
 
-def test_two_columns_of_one_arm_show_whether_the_error_is_right() -> None:
-    """The contrast of the baseline with itself is within its own interval in at least 93 of 100
-    runs; one column has none.
-    """
-    rng = np.random.default_rng(5)
-    covered = []
-    for _ in range(300):
-        found = Rounds(simulated_rounds(rng, "drift", LOGS, 90), ARMS).null(0)
-        assert found is not None
-        covered.append(abs(found.effect) <= quantile(0.05, found.freedom) * found.se)
-    assert np.mean(covered) >= 0.93
-    assert Rounds([[0.1, 0.2]], [0, 1]).null(0) is None
-
-
-@pytest.mark.parametrize("rounds", [30, 90])
-@pytest.mark.parametrize(("slower", "lasting"), [(0.2, 5), (0.2, 15), (0.3, 30), (0.05, 30)])
+@pytest.mark.parametrize(
+    ("rounds", "slower", "lasting"), [(30, 0.2, 5), (90, 0.2, 15), (30, 0.3, 30), (90, 0.05, 30)]
+)
 def test_arms_that_were_not_warm_have_wide_intervals_that_cover(
     rounds: int, slower: float, lasting: int
 ) -> None:

@@ -34,9 +34,18 @@ def pooled_runs(runs: Sequence[Sequence[Visit]]) -> Pooling:
     return pool_visits(visits, [turn for run in runs for turn in range(len(run))])
 
 
-@pytest.mark.parametrize("visits", [6, 12])
-@pytest.mark.parametrize("offset", [0.0, 0.005, 0.015, 0.03])
-@pytest.mark.parametrize("sojourn_s", [5.0, 15.0, 40.0, 60.0])
+@pytest.mark.parametrize(
+    ("sojourn_s", "offset", "visits"),
+    [
+        (5.0, 0.005, 6),
+        (5.0, 0.03, 12),
+        (15.0, 0.0, 6),
+        (15.0, 0.015, 12),
+        (40.0, 0.03, 6),
+        (60.0, 0.0, 12),
+        (60.0, 0.015, 6),
+    ],
+)
 def test_intervals_hold_the_speedup_of_the_claimed_state(
     sojourn_s: float, offset: float, visits: int
 ) -> None:
@@ -54,17 +63,18 @@ def test_intervals_hold_the_speedup_of_the_claimed_state(
     assert missed <= 0.015 * RUNS
 
 
-@pytest.mark.parametrize("log_speedup", [0.05, -0.1])
-def test_true_differences_are_found(log_speedup: float) -> None:
-    """5 and 10 % are seen in every run, with intervals below 1.5 %."""
+def test_true_differences_are_found() -> None:
+    """5 % is seen in every run, with intervals below 1.5 %."""
     rng = np.random.default_rng(8)
-    found = [pooled_log(Machine(20.0, 0.01, log_speedup).run(rng)) for _ in range(RUNS)]
+    found = [pooled_log(Machine(20.0, 0.01, 0.05).run(rng)) for _ in range(RUNS)]
     assert all(abs(log) > half_width for log, half_width in found)
     assert np.median([half_width for _, half_width in found]) < 0.015
 
 
-@pytest.mark.parametrize(("visits", "rounds"), [(4, 8), (6, 5), (12, 3)])
-@pytest.mark.parametrize(("level", "noise"), [(0.0, 0.15), (0.15, 0.15), (0.3, 0.3), (0.05, 0.4)])
+@pytest.mark.parametrize(
+    ("level", "noise", "visits", "rounds"),
+    [(0.0, 0.15, 12, 3), (0.15, 0.15, 4, 8), (0.3, 0.3, 6, 5), (0.05, 0.4, 12, 3)],
+)
 def test_intervals_hold_on_a_busy_host(
     level: float, noise: float, visits: int, rounds: int
 ) -> None:
@@ -158,16 +168,6 @@ def test_the_same_effect_in_both_states_is_no_difference() -> None:
     assert sum(each.states_differ for each in found) <= 0.01 * 2 * RUNS
 
 
-def test_a_run_without_slow_rounds_states_nothing_of_them() -> None:
-    """All visits were quick, as was the newest run."""
-    rng = np.random.default_rng(18)
-    pooling = pool_visits([plain_visit(rng, 0.1) for _ in range(12)], range(12))
-    assert pooling.state == "quick"
-    assert pooling.slow is None
-    assert not pooling.states_differ
-    assert pooling.host_speed == pytest.approx(1, abs=0.05)
-
-
 def test_one_visit_has_the_width_that_is_assumed() -> None:
     """Without a second one nothing is known of how visits differ: 1 % with 3 degrees of freedom,
     ±7.45 %.
@@ -183,7 +183,7 @@ def test_one_visit_has_the_width_that_is_assumed() -> None:
     assert calibrated.floor_sd == 0.02
 
 
-@pytest.mark.parametrize("noise", [0.06, 0.1, 0.2])
+@pytest.mark.parametrize("noise", [0.06, 0.2])
 def test_noisy_rounds_of_one_visit_widen_what_is_assumed(noise: float) -> None:
     """The error is then about by how much speed-ups of such visits deviate."""
     rng = np.random.default_rng(19)
@@ -193,8 +193,7 @@ def test_noisy_rounds_of_one_visit_widen_what_is_assumed(noise: float) -> None:
     assert np.median([each.se for each in found]) == pytest.approx(deviation, rel=0.25)
 
 
-@pytest.mark.parametrize("noise", [0.02, 0.1, 0.3])
-@pytest.mark.parametrize("rounds", [3, 5, 10])
+@pytest.mark.parametrize(("rounds", "noise"), [(3, 0.1), (5, 0.3), (10, 0.02)])
 def test_few_rounds_and_noisy_times_are_covered(rounds: int, noise: float) -> None:
     """Of intervals from one visit at most 1.5 % miss."""
     rng, repeats = np.random.default_rng(20), 1000
@@ -202,15 +201,6 @@ def test_few_rounds_and_noisy_times_are_covered(rounds: int, noise: float) -> No
         pool_visits([plain_visit(rng, 0.1, rounds, noise)], [0]).speedup for _ in range(repeats)
     ]
     assert sum(abs(each.log - 0.1) > each.half_width for each in found) <= 0.015 * repeats
-
-
-def test_visits_that_differ_widen_the_interval() -> None:
-    """Ten times the deviation, about ten times the width."""
-    narrow, wide = (
-        pooled_log(Machine(1e6, visit_sd=sd).run(np.random.default_rng(13)))[1]
-        for sd in (0.004, 0.04)
-    )
-    assert wide > 3 * narrow
 
 
 def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
@@ -231,10 +221,9 @@ def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
     assert apart.speedup.se == pytest.approx(log(1.70 / 1.40) / 2, rel=0.15)
 
 
-AGREEING = [(2, 1), (4, 1), (8, 1), (2, 12), pytest.param(8, 12, marks=pytest.mark.slow)]
-
-
-@pytest.mark.parametrize(("runs", "visits"), AGREEING)
+@pytest.mark.parametrize(
+    ("runs", "visits"), [(2, 1), (8, 1), pytest.param(8, 12, marks=pytest.mark.slow)]
+)
 def test_agreeing_runs_are_seldom_flagged(runs: int, visits: int) -> None:
     """Runs whose visits all differ by what is assumed disagree in fewer than 1 of 100 cases (at
     most 6 of 1000).
@@ -248,14 +237,13 @@ def test_agreeing_runs_are_seldom_flagged(runs: int, visits: int) -> None:
     assert flagged < 10
 
 
-@pytest.mark.parametrize("runs", [3, 6])
-def test_runs_that_differ_by_more_than_their_visits_are_flagged(runs: int) -> None:
+def test_runs_that_differ_by_more_than_their_visits_are_flagged() -> None:
     """Visits agree within 0.4 %, runs differ by 5 %: 9 of 10 are seen, and of their intervals 2.5 %
     miss.
 
     They count the spread of runs: without it more than 10 % would.
     """
-    rng, repeats = np.random.default_rng(23), 400
+    rng, repeats, runs = np.random.default_rng(23), 400, 3
     found = []
     for _ in range(repeats):
         off = [rng.normal(own, 0.004, 6) for own in rng.normal(0, 0.05, runs)]
@@ -299,14 +287,7 @@ def test_no_visit_counts_more_than_its_share() -> None:
 
 @pytest.mark.parametrize(
     ("visits", "between", "share"),
-    [
-        (1, 0.004, 0.01),
-        (4, 0.004, 0.01),
-        (12, 0.01, 0.01),
-        (1, 0.01, 0.03),
-        (4, 0.02, 0.04),
-        (1, 0.02, 0.07),
-    ],
+    [(4, 0.004, 0.01), (12, 0.01, 0.01), (1, 0.01, 0.03), (4, 0.02, 0.04)],
 )
 def test_equal_arms_measured_again_until_clear_are_seldom_called_different(
     visits: int, between: float, share: float
@@ -315,7 +296,7 @@ def test_equal_arms_measured_again_until_clear_are_seldom_called_different(
     comparisons.
 
     More where few visits differ by as much as is assumed of them (3 of 100), or by twice as much
-    (7).
+    (4).
     """
     rng, wrong, repeats = np.random.default_rng(26), 0, 300 if visits == 1 else 200
     for _ in range(repeats):
