@@ -56,17 +56,12 @@ def test_one_image_at_every_batch() -> None:
         "a: throughput is flat within 0.0 % (100.5 to 100.5/s, 0.0 % apart) over a batch that grows"
         " 4 times"
     )
-    rates = found(of_batch(1, 100.5, 9.95), of_batch(8, 102.5, 9.75))[1][2]
-    assert (
-        "throughput is flat within 1.0 % (100.5 to 102.5/s, 2.0 % apart) over a batch that grows 8"
-        " times" in rates
-    )
+    assert found(of_batch(1, 100.5, 9.95), of_batch(3, 100.5, 9.95), latency=None) == []
 
 
 @pytest.mark.parametrize(
     ("images", "pairs", "more"),
-    [(2, 1, ""), (4, 3, ""), (5, 3, "; and 1 more pairs")],
-    ids=["a pair", "three", "four"],
+    [(2, 1, ""), (5, 3, "; and 1 more pairs")],
 )
 def test_accuracies_below_their_sampling_error(images: int, pairs: int, more: str) -> None:
     """At most three pairs are worked out, the rest is counted."""
@@ -129,7 +124,6 @@ SAME, SLOWER, FASTER = ({"throughput": value} for value in (100.5, 50.5, 200.5))
             "lies below the smallest measured, 196: it is extrapolated",
         ),
         (150, (100, 200), (SLOWER, SLOWER), "is no crossing: the arm is slower at 100 and at 200"),
-        (150, (100, 200), (FASTER, FASTER), "is no crossing: the arm is faster at 100 and at 200"),
         (
             150,
             (100, 200),
@@ -153,16 +147,7 @@ def test_a_claim_that_is_not_borne_out(
         (150, (100, 200), (SLOWER, SAME)),
         (150, (100, 200), (SLOWER, {"top1": 80.5})),
         (196, (196, 784), (SAME, SAME)),
-        (100, (100, 200), (SLOWER, SLOWER)),
         (200, (100, 200), (SLOWER, SLOWER)),
-    ],
-    ids=[
-        "a crossing",
-        "not clear at one",
-        "not known at one",
-        "at a point",
-        "at the first point",
-        "at the last point",
     ],
 )
 def test_a_claim_that_may_hold(at: float, places: Sequence[int], speeds: Sequence[Row]) -> None:
@@ -198,33 +183,6 @@ def test_keep_rates_of_our_own_rows(rate: object, stages: int | None) -> None:
     assert measured.stages == stages
     assert measured.gmacs is None
     assert measured.tokens_final == 0
-
-
-def test_flat_over_a_fourfold_batch_only() -> None:
-    """Without the unit of the latency, flat numbers over a threefold batch are silent, over a
-    fourfold one doubtful.
-    """
-    rows = {batch: of_batch(batch, 100.5, 9.95) for batch in (1, 3, 4)}
-    assert found(rows[1], rows[3], latency=None) == []
-    assert [rule for rule, _, _ in found(rows[1], rows[4], latency=None)] == ["flat_throughput"]
-
-
-def test_the_largest_batch_is_worked_out() -> None:
-    """In whatever order the rows stand."""
-    assert (
-        "1.000 image at batch 4; 4 images"
-        in found(*(of_batch(batch, 100.5, 9.95) for batch in (2, 4)))[0][2]
-    )
-
-
-def test_neighbours_more_than_a_doubling_apart_do_not_bear_a_claim_out() -> None:
-    """And only the two places beside it count: what holds further away is no crossing there."""
-    assert (
-        "no data between 100 and 250"
-        in claim(150, (100, 250), dict.fromkeys((100, 250), SAME))[0][2]
-    )
-    speeds = {100: SLOWER, 200: SLOWER, 400: FASTER}
-    assert "slower at 100 and at 200" in claim(150, (100, 200, 400), speeds)[0][2]
 
 
 def sizes(*times: tuple[int, float], **more: Any) -> list[Row]:
@@ -276,17 +234,6 @@ def test_a_small_size_that_takes_longer_than_a_larger_one() -> None:
 def test_sizes_in_order_or_not_to_be_compared(rows: Sequence[Row]) -> None:
     """Chance between jobs, and curves of other conditions, are silent."""
     assert [each for each in found(*rows, job_noise=0.015) if each[0] == "time_of_sizes"] == []
-
-
-def test_many_sizes_are_counted() -> None:
-    """Four are worked out; pixels name a size where the table has them."""
-    rows = [
-        {"label": "dense", "image_size": 16 * size, "batch": 1, "throughput": 50.5 * size}
-        for size in range(10, 17)
-    ]
-    ((_, _, sentence),) = found(*rows)
-    assert sentence.count("longer with fewer tokens") == 4
-    assert "at 160 px" in sentence
 
 
 def idle(size: int, low: float, high: float, **more: Any) -> Row:

@@ -26,7 +26,6 @@ def written(expand: Expand, threads: str, rest: str = "") -> list[tuple[Any, ...
         ("cores", (None, None, None, None)),
         ("cores - 1", (None, 1, None, None)),
         ("cores-2", (None, 2, None, None)),
-        ("{count: 2, wait: active}", (2, None, "active", None)),
         ("{count: cores - 1, pin: true}", (None, 1, None, "cores")),
         ("{wait: brief, pin: false}", (None, None, None, None)),
         ("{wait: passive}", (None, None, "passive", None)),
@@ -73,17 +72,6 @@ def test_an_extra_point_and_a_rule_may_name_them(expand: Expand) -> None:
     assert written(expand, "[2, cores - 1, {wait: active}]", exclude) == [(2, None, None, None)]
 
 
-def test_defaults_are_the_question_of_sweeps_that_do_not_name_them(expand: Expand) -> None:
-    """`cores`, waiting asleep, and not pinned."""
-    (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
-    (spelled,) = expand(
-        f"{MODEL}axes: {{image_size: [32], threads: [{{count: cores, wait: brief, pin:"
-        f" false}}]}}\n{TOPK}"
-    ).comparisons
-    assert spelled.question_id == plain.question_id
-    assert not any(name in spelled.condition.canonical_text for name in THREAD_FIELDS)
-
-
 def test_the_identities_of_other_ways_are_pinned() -> None:
     """What is stored under them must be found again."""
     arm = DENSE.model_copy(update={"replicate": 1})
@@ -118,17 +106,6 @@ def test_the_fields_go_under_threads(refusal: Refusal) -> None:
 # ---- `exclusive` in a sweep ----
 
 
-def test_node_is_what_nothing_written_means(expand: Expand) -> None:
-    """Both spellings are the same question, which is that of sweeps written before the key was
-    there.
-    """
-    (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
-    (spelled,) = expand(f"{MODEL}axes: {{image_size: [32], exclusive: [node]}}\n{TOPK}").comparisons
-    assert spelled.condition.exclusive is None
-    assert spelled.question_id == plain.question_id
-    assert "exclusive" not in spelled.condition.canonical_text
-
-
 def test_both_ways_are_two_questions_of_one_sweep(expand: Expand) -> None:
     """An axis of both gives a question for each; timing with one GPU is another question, accuracy
     on it is not.
@@ -137,6 +114,7 @@ def test_both_ways_are_two_questions_of_one_sweep(expand: Expand) -> None:
         f"{MODEL}axes: {{image_size: [32], device: [cuda], exclusive: [node, device]}}\n{TOPK}"
     )
     assert [job.occupation for job in requested.jobs] == ["node", "device"]
+    assert "exclusive" not in requested.jobs[0].condition.canonical_text
     assert len({comparison.question_id for comparison in requested.comparisons}) == 2
     written = "jobs: {latency: {}, accuracy: {}}\n"
     data = (
@@ -171,17 +149,6 @@ def test_values_of_inputs_are_a_question(expand: Expand) -> None:
         ("latency", "zeros"),
         ("accuracy", None),
     ]
-
-
-def test_a_rule_may_name_either(expand: Expand) -> None:
-    """`node` in a rule means what it means in a condition."""
-    requested = (
-        f"{MODEL}axes: {{image_size: [32, 48], device: [cuda], exclusive: [node, device]}}\n{TOPK}"
-    )
-    rule = "exclude: [{exclusive: node, image_size: 48}]\n"
-    assert [
-        (job.condition.image_size, job.condition.exclusive) for job in expand(requested + rule).jobs
-    ] == [(32, None), (32, "device"), (48, "device")]
 
 
 def test_the_identity_of_timing_on_one_gpu_is_pinned() -> None:

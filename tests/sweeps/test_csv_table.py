@@ -49,11 +49,9 @@ def test_a_column_called_model_may_hold_arms(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "cell", "latency_ms"),
     [
-        ("latency_ms", "6.55", 6.55),
         ("Latency (s)", "0.00655", 6.55),
         ("latency [µs]", "6550", 6.55),
         ("time_us", "6550", 6.55),
-        ("Latency", "6.55 ms", 6.55),
         ("latency_ms", "0.00655 s", 6.55),
         ("step_time", "6.55", 6.55),
     ],
@@ -97,10 +95,6 @@ def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
         (
             'batch,latency\n1,6.5\n8,"6,55"\n',
             r"table.csv:3: latency: '6,55' is no number; write a decimal point",
-        ),
-        (
-            "batch\tlatency\n1\t6,5\n",
-            r"table.csv:2: latency: '6,5' is no number; write a decimal point",
         ),
         (
             "batch;latency;tp\n1;6.5;152,7\n",
@@ -158,12 +152,6 @@ def test_thousands_and_other_decorations(tmp_path: Path) -> None:
     assert (tabs.rows[0].kernel_ms, tabs.rows[0].kernels) == (1.5, 6856)
 
 
-def test_a_change_in_per_cent_is_no_time(tmp_path: Path) -> None:
-    """A unit behind a number that the field does not have is refused, where it was dropped."""
-    with pytest.raises(UserError, match=r"table.csv:2: latency: '\+11.3%' is no latency_ms"):
-        read_csv_rows(csv_file(tmp_path, "batch,latency\n1,+11.3%\n"))
-
-
 def test_a_label_may_state_its_condition(tmp_path: Path) -> None:
     """Sizes and batches that every label states are columns; those of some labels alone stay where
     they are.
@@ -187,14 +175,13 @@ def test_a_mapping_wins(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "is empty"),
-        ("\n \n", "is empty"),
         ("batch,tp\n", "has no rows below its header"),
         ("1,2\n3,4\n", "its first line holds numbers"),
         ("batch,batch\n1,2\n", "stands there twice"),
         ("name,colour\ndense,red\n", "no column is a measurement"),
         ("batch,tp\n1,fast\n", r":2: tp: 'fast' is no number"),
         ("batch,tp\n1.5,10\n", r":2: batch: '1.5' is no whole number"),
-        ("batch,tp\n1,10,4\n", r":2: has 3 cells, the header has 2"),
+        ("batch,latency\n1,+11.3%\n", r":2: latency: '\+11.3%' is no latency_ms"),
         ("batch,tp\n0,10\n", r":2: batch: "),
         ("batch,top1\n1,140\n", r":2: top1: "),
         (b"batch,tp\n1,\xff\n", "is not UTF-8"),
@@ -212,14 +199,8 @@ def test_bad_files(tmp_path: Path, text: str | bytes, message: str | None) -> No
     with pytest.raises(UserError, match=message) as caught:
         read_csv_rows(path)
     assert str(path) in str(caught.value)
-
-
-def test_bad_places(tmp_path: Path) -> None:
-    """A missing file and a folder are named as such."""
     with pytest.raises(UserError, match="there is no such file"):
         read_csv_rows(tmp_path / "none.csv")
-    with pytest.raises(UserError, match="is a folder"):
-        read_csv_rows(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -246,23 +227,25 @@ def test_mappings_of_the_command_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "header", ["sparsity (%)", "sparsity %", "sparsity_pct", "sparsity [percent]", "sparsity"]
-)
-@pytest.mark.parametrize(
-    ("cell", "share"), [("50 %", 0.5), ("0.5 %", 0.005), ("1%", 0.01), ("50", 0.5), ("0.5", 0.005)]
+    ("header", "cell", "share"),
+    [
+        ("sparsity (%)", "50", 0.5),
+        ("sparsity_pct", "0.5", 0.005),
+        ("sparsity [percent]", "1%", 0.01),
+        ("sparsity", "50 %", 0.5),
+        ("sparsity", "0.5", 0.5),
+    ],
 )
 def test_shares_in_per_cent(tmp_path: Path, header: str, cell: str, share: float) -> None:
     """A share in per cent is read as one where its cell or its header names them; above 1 it is
     refused where none does.
     """
-    path = tmp_path / "table.csv"
-    path.write_text(f"arm,{header},latency (ms)\ndense,0,100\nlarosa,{cell},90\n")
-    if header == "sparsity" and cell == "50":
+    text = f"arm,{header},latency (ms)\ndense,0,100\nlarosa,{{}},90\n"
+    found = read_csv_rows(csv_file(tmp_path, text.format(cell)))
+    assert found.rows[1].sparsity == pytest.approx(share)
+    if header == "sparsity":
         with pytest.raises(UserError, match=r"table.csv:3: sparsity: .* not 50"):
-            read_csv_rows(path)
-        return
-    plain = header == "sparsity" and "%" not in cell
-    assert read_csv_rows(path).rows[1].sparsity == pytest.approx(float(cell) if plain else share)
+            read_csv_rows(csv_file(tmp_path, text.format("50")))
 
 
 # ---- pipe tables of Markdown reports ----

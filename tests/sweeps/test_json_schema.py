@@ -54,21 +54,16 @@ GOOD = [
 BAD = {
     "a top key": "axs: {}",
     "a field": "axes: {modle: [x]}",
-    "a field's type": "axes: {image_size: ['32']}",
     "a word": "defaults: {dtype: bf16}",
     "an empty axis": "axes: {image_size: []}",
     "a series": "axes: {image_size: {range: {start: 1, stp: 2}}}",
     "a method": "methods: [{method: tokp}]",
     "a parameter": "methods: [{method: topk, keep_rat: 0.5}]",
-    "a parameter's type": "methods: [{method: topk, keep_rate: half}]",
     "a missing parameter": "methods: [{method: mask}]",
-    "a parameter in a stack": "methods: [{stack: [{method: topk, keep_rat: 0.5}]}]",
     "an override": "methods: [{method: topk, runtim: eager}]",
     "an override in a stack": "methods: [{stack: [{method: topk, runtime: eager}]}]",
-    "a baseline": "baselines: [{runtim: eager}]",
     "a rule": "exclude: [{keep_rat: 0.5}]",
     "an operator": "exclude: [{keep_rate: {gte: 0.5}}]",
-    "an extra point": "include: [{method: topk, keep_rat: 1}]",
     "a duration": "jobs: {latency: {budget: 10x}}",
     "the protocol": "jobs: {latency: {pairs: {mn: 3}}}",
     "a retry": "retry: {when: [worker_crsh]}",
@@ -86,13 +81,14 @@ def test_what_the_reader_takes_the_schema_takes(
     assert errors(written) == []
 
 
-@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.yaml")), ids=lambda file: file.stem)
-def test_the_committed_schema_takes_what_ships(file: Path) -> None:
+def test_the_committed_schema_takes_what_ships() -> None:
     """Every shipped sweep is valid, and is not with a parameter that no method has."""
     validator = jsonschema.Draft202012Validator(json.loads((FOLDER / "schema.json").read_text()))
-    written = yaml.safe_load(file.read_text())
-    assert [error.message for error in validator.iter_errors(written)] == []
-    assert not validator.is_valid({**written, "methods": [{"method": "topk", "keep_rat": 0.5}]})
+    for file in sorted(FOLDER.glob("*.yaml")):
+        written = yaml.safe_load(file.read_text())
+        assert [error.message for error in validator.iter_errors(written)] == [], file
+        wrong = {**written, "methods": [{"method": "topk", "keep_rat": 0.5}]}
+        assert not validator.is_valid(wrong), file
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -11,7 +11,6 @@ from sweeps.language.expand import Expansion, expand_file
 from sweeps.language.yaml_reader import SweepError
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Protocol
-from sweeps.model.kinds import KINDS
 from tests.sweeps.conftest import METHODS, NETWORKS
 
 DIGITS = "digits_vit_64"
@@ -55,11 +54,6 @@ def test_jobs_are_planned_with_the_protocol_version_of_their_kind() -> None:
     """Those whose way of measuring changed have a higher one; a comparison names the version of
     its job.
     """
-    changed = {"latency": 2, "profile": 2, "generation": 3, "generation_profile": 3}
-    assert {name: kind.protocol_version for name, kind in KINDS.items()} == {
-        **dict.fromkeys(KINDS, 1),
-        **changed,
-    }
     jobs = expand(DEFAULTS + "methods: [topk]\n" + BOTH).jobs
     assert {job.kind: job.protocol_version for job in jobs} == {"latency": 2, "accuracy": 1}
     assert {(job.kind, each.protocol_version) for job in jobs for each in job.comparisons()} == {
@@ -134,14 +128,6 @@ def test_an_override_that_accuracy_does_not_depend_on_collapses() -> None:
     assert "equals its baseline" in problem
 
 
-def test_what_is_written_twice_is_still_counted() -> None:
-    """A repeated arm is counted once, however many kinds of jobs request it."""
-    text = (
-        DEFAULTS + "axes: {batch_size: [1, 2]}\nmethods: [topk, {method: topk, keep_rate: 0.7}]\n"
-    )
-    assert expand(text + BOTH).duplicates == 2
-
-
 def test_contents_come_from_the_caller() -> None:
     """Further hashes join the checkpoint's, for each condition as its kind has it; they make
     answers stale.
@@ -201,31 +187,3 @@ def test_a_section_stands_for_the_kind_of_the_models() -> None:
     assert [job.kind for job in both] == ["accuracy", "accuracy", "profile"], (
         "no profile depends on the data"
     )
-    assert {kind.section for kind in KINDS.values()} == {
-        "latency",
-        "accuracy",
-        "generation",
-        "quality",
-        "profile",
-    }
-
-
-def test_a_profile_has_no_break_even() -> None:
-    """Beside a search stand ratios of times alone."""
-    text = "methods: [topk]\nsearch: {axis: image_size, bracket: [32, 96]}\njobs: {profile: {}}\n"
-    found = refused("defaults: {model: deit_tiny_patch16_224}\n" + text)
-    assert (found.key, "profile has no break-even" in found.problem) == ("jobs.profile", True)
-
-
-def test_a_profile_occupies_its_host_and_has_no_pairs_to_add() -> None:
-    """It is timed, so that nothing else runs meanwhile, and no sample of a curve."""
-    assert {name: (kind.timed, kind.sampled) for name, kind in KINDS.items()} == {
-        "latency": (True, True),
-        "accuracy": (False, False),
-        "generation": (True, True),
-        "quality": (False, False),
-        "profile": (True, False),
-        "generation_profile": (True, False),
-        "call": (True, True),
-        "call_profile": (True, False),
-    }

