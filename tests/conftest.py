@@ -42,6 +42,12 @@ LOCKS = tempfile.TemporaryDirectory(prefix="breakeven-tests-")
 os.environ["BREAKEVEN_HOST_LOCKS"] = LOCKS.name
 # Ignored where a shell starts the tests in the background; what they start would ignore it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+with suppress(ImportError):
+    # How long an example takes says how busy the machine is.
+    from hypothesis import settings
+
+    settings.register_profile("any load", deadline=None)
+    settings.load_profile("any load")
 
 
 @functools.cache
