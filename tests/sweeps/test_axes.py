@@ -73,20 +73,19 @@ def test_an_extra_point_and_a_rule_may_name_them(expand: Expand) -> None:
 
 
 def test_the_identities_of_other_ways_are_pinned() -> None:
-    """What is stored under them must be found again."""
+    """What is stored under them must be found again; accuracy does not depend on them."""
     arm = DENSE.model_copy(update={"replicate": 1})
-    condition = Condition(
-        model="m", image_size=32, spare_cores=1, wait_policy="active", pinning="cores"
-    )
-    assert (
-        Comparison(condition=condition, baseline=DENSE, arm=arm).question_id == "25621fa02a556b1e"
-    )
     plain = Condition(model="m", image_size=32)
-    same = {
-        Comparison(kind="accuracy", condition=each, baseline=DENSE, arm=arm).question_id
-        for each in (plain, condition)
+    ways = {
+        "25621fa02a556b1e": {"spare_cores": 1, "wait_policy": "active", "pinning": "cores"},
+        "ad30ec90da9a0e64": {"device": "cuda", "exclusive": "device"},
     }
-    assert len(same) == 1
+    for question_id, way in ways.items():
+        timed = Comparison(condition=plain.model_copy(update=way), baseline=DENSE, arm=arm)
+        assert timed.question_id == question_id
+    quality = Comparison(kind="accuracy", condition=plain, baseline=DENSE, arm=arm)
+    threads = plain.model_copy(update=ways["25621fa02a556b1e"])
+    assert quality.model_copy(update={"condition": threads}).question_id == quality.question_id
 
 
 def test_threads_on_a_machine() -> None:
@@ -106,58 +105,24 @@ def test_the_fields_go_under_threads(refusal: Refusal) -> None:
 # ---- `exclusive` in a sweep ----
 
 
-def test_both_ways_are_two_questions_of_one_sweep(expand: Expand) -> None:
-    """An axis of both gives a question for each; timing with one GPU is another question, accuracy
-    on it is not.
+def test_some_ways_of_timing_are_no_question_of_accuracy(expand: Expand) -> None:
+    """An axis of whole and shared machines, and one of values of inputs, gives a question of timing
+    for each and one of accuracy; the first of both is that of sweeps that write nothing.
     """
-    requested = expand(
-        f"{MODEL}axes: {{image_size: [32], device: [cuda], exclusive: [node, device]}}\n{TOPK}"
-    )
-    assert [job.occupation for job in requested.jobs] == ["node", "device"]
-    assert "exclusive" not in requested.jobs[0].condition.canonical_text
-    assert len({comparison.question_id for comparison in requested.comparisons}) == 2
-    written = "jobs: {latency: {}, accuracy: {}}\n"
-    data = (
-        "axes: {image_size: [32], device: [cuda], exclusive: [node, device], data:"
-        f" ['imagefolder:x']}}\n{TOPK}{written}"
-    )
-    both = expand(MODEL + data)
-    assert [(job.kind, job.occupation) for job in both.jobs] == [
-        ("latency", "node"),
-        ("latency", "device"),
-        ("accuracy", "shared"),
-    ]
-
-
-def test_values_of_inputs_are_a_question(expand: Expand) -> None:
-    """Zeros are another question of timing and none of accuracy; `normal` is the question of sweeps
-    that write nothing.
-    """
-    (plain,) = expand(f"{MODEL}axes: {{image_size: [32]}}\n{TOPK}").comparisons
-    normal, zeros = expand(
-        f"{MODEL}axes: {{image_size: [32], inputs: [normal, zeros]}}\n{TOPK}"
-    ).comparisons
-    assert (normal.condition.inputs, zeros.condition.inputs) == (None, "zeros")
-    assert normal.question_id == plain.question_id != zeros.question_id
-    written = "jobs: {latency: {}, accuracy: {}}\n"
-    both = expand(
-        f"{MODEL}axes: {{image_size: [32], inputs: [normal, zeros], data:"
-        f" ['imagefolder:x']}}\n{TOPK}{written}"
-    )
-    assert [(job.kind, job.condition.inputs) for job in both.jobs] == [
-        ("latency", None),
-        ("latency", "zeros"),
-        ("accuracy", None),
-    ]
-
-
-def test_the_identity_of_timing_on_one_gpu_is_pinned() -> None:
-    """What is stored under it must be found again."""
-    condition = Condition(model="m", image_size=32, device="cuda", exclusive="device")
-    arm = DENSE.model_copy(update={"replicate": 1})
-    assert (
-        Comparison(condition=condition, baseline=DENSE, arm=arm).question_id == "ad30ec90da9a0e64"
-    )
+    asked = "jobs: {latency: {}, accuracy: {}}\n"
+    for name, written, other in (
+        ("exclusive", "device: [cuda], exclusive: [node, device]", "device"),
+        ("inputs", "inputs: [normal, zeros]", "zeros"),
+    ):
+        axes = f"axes: {{image_size: [32], data: ['imagefolder:x'], {written}}}\n"
+        first, second, quality = expand(MODEL + axes + TOPK + asked).jobs
+        assert [job.kind for job in (first, second, quality)] == ["latency", "latency", "accuracy"]
+        assert [getattr(job.condition, name) for job in (first, second)] == [None, other]
+        alone = axes.replace("data: ['imagefolder:x'], ", "").replace(f", {other}]", "]")
+        (plain,) = expand(MODEL + alone + TOPK).jobs
+        assert plain.comparison_ids() == first.comparison_ids() != second.comparison_ids()
+        occupied = ["node", "device" if name == "exclusive" else "node", "shared"]
+        assert [job.occupation for job in (first, second, quality)] == occupied
 
 
 # ---- the section `search` of a sweep ----
@@ -175,17 +140,8 @@ def test_sizes_are_multiples_of_the_patch(expand: Expand) -> None:
     """
     searched = expand(MODEL_SEARCH_AXIS + TOPK + BRACKET)
     sizes = [image_shape(job.condition.image_size or 0) for job in searched.jobs]
-    assert sizes == [
-        (32, 32),
-        (32, 48),
-        (48, 48),
-        (48, 64),
-        (64, 64),
-        (64, 80),
-        (80, 80),
-        (80, 96),
-        (96, 96),
-    ]
+    sides = (32, 48, 64, 80, 96)
+    assert sizes == sorted([*zip(sides, sides, strict=True), *pairwise(sides)])
     written = ", ".join(f"{{height: {height}, width: {width}}}" for height, width in sizes)
     grid = expand(MODEL_SEARCH_AXIS + f"axes: {{image_size: [{written}]}}\n" + TOPK)
     assert [job.comparison_ids() for job in searched.jobs] == [

@@ -4,6 +4,7 @@ error over all claims.
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from sweeps.stats.curve import BreakEven, Crossing, Curve, Point, break_even
-from sweeps.stats.pooling import SpeedUp, Verdict
+from sweeps.stats.pooling import SpeedUp
 from tests.fixtures.simulated_curves import CASES, FOLLOW_MODEL, GRID, claims_hold, work
 
 
@@ -20,15 +21,12 @@ def point(x: float, value: float, half: float = 0.005, **more: object) -> Point:
     """A point with an interval of `half` to each side, without known work."""
     se = np.log1p(half) / SpeedUp(0.0, 1.0, 1e6, 100).half_width
     found = SpeedUp(float(np.log(value)), float(se), 1e6, 100)
-    columns = {
-        "x": x,
-        "speedup": value,
-        "low": found.low,
-        "high": found.high,
-        "se": found.se,
-        "verdict": found.verdict(),
-    }
-    return Point.model_validate({**columns, **more})
+    return found_at(x, found, **more)
+
+
+def found_at(x: float, found: SpeedUp, **more: object) -> Point:
+    ends = {"low": found.low, "high": found.high, "se": found.se, "verdict": found.verdict()}
+    return Point.model_validate({"x": x, "speedup": found.value, **ends, **more})
 
 
 def curve(*points: Point) -> Curve:
@@ -40,46 +38,56 @@ def along(values: Sequence[float], half: float = 0.005) -> Curve:
     return curve(*(point(x, value, half) for x, value in zip(GRID, values, strict=False)))
 
 
-def test_neighbouring_clear_points_bound_a_grid_limited_crossing() -> None:
-    """Between 0.8 at 16 and 1.25 at 36 tokens only the grid limits the crossing, and without a
-    model no place is likeliest.
+@pytest.mark.parametrize(
+    ("points", "verdict", "crossings", "worst_loss"),
+    [
+        ([(4, 0.7), (16, 0.8), (36, 1.25), (64, 1.3)], "crossing", [(16, 36, "gains")], None),
+        (  # points that straddle 1, or show no difference, belong to the interval
+            [(4, 0.8), (9, 0.98, 0.05), (16, 1.002), (36, 1.05, 0.06), (64, 1.3)],
+            "crossing",
+            [(4, 64, "gains")],
+            None,
+        ),
+        (  # what rises, falls below 1 and rises again crosses three times, in turn
+            [(4, 0.8), (9, 1.2), (16, 1.3), (36, 0.9), (64, 0.8), (100, 1.1)],
+            "pays_between",
+            [(4, 9, "gains"), (16, 36, "loses"), (64, 100, "gains")],
+            None,
+        ),
+        (  # not clear below: a bound, with the worst loss that the intervals there allow
+            [(4, 0.99, 0.03), (9, 1.01, 0.03), (16, 1.1), (36, 1.2)],
+            "pays_from",
+            [(None, 16, "gains")],
+            1.03 / 0.99 - 1,
+        ),
+        (
+            [(4, 1.2), (9, 1.1), (16, 1.01, 0.05), (36, 0.99, 0.05)],
+            "pays_up_to",
+            [(9, None, "loses")],
+            1.05 / 0.99 - 1,
+        ),
+        (  # both bounds, with the worst loss between them
+            [(4, 1.2), (9, 1.1), (36, 0.99, 0.03), (64, 1.1), (100, 1.2)],
+            "pays_at_both_ends",
+            [(9, None, "loses"), (None, 64, "gains")],
+            1.03 / 0.99 - 1,
+        ),
+    ],
+)
+def test_crossings_and_bounds(
+    points: list[tuple[float, ...]], verdict: str, crossings: list[Any], worst_loss: float | None
+) -> None:
+    """Clear points beside a crossing bound it, and where only one side is clear it is a bound; only
+    neighbours are limited by the grid, and without a model no place of theirs is likeliest.
     """
-    answer = break_even(along([0.7, 0.75, 0.8, 1.25, 1.3]))
-    (crossing,) = answer.crossings
-    assert (answer.verdict, answer.points) == ("crossing", 5)
-    assert crossing.x is None
-    assert (crossing.low, crossing.high, crossing.direction, crossing.grid_limited) == (
-        16,
-        36,
-        "gains",
-        True,
-    )
-
-
-def test_points_that_are_not_clear_widen_the_interval() -> None:
-    """Points that straddle 1, or show no difference, belong to the interval."""
-    answer = break_even(
-        curve(
-            point(4, 0.8),
-            point(9, 0.98, 0.05),
-            point(16, 1.002),
-            point(36, 1.05, 0.06),
-            point(64, 1.3),
-        )
-    )
-    (crossing,) = answer.crossings
-    assert (crossing.low, crossing.high, crossing.grid_limited) == (4, 64, False)
-
-
-def test_a_staircase_reports_every_crossing() -> None:
-    """Speed-ups that rise, fall below 1 and rise again cross three times, in turn."""
-    answer = break_even(along([0.8, 1.2, 1.3, 0.9, 0.8, 1.1]))
-    assert answer.verdict == "pays_between"
-    assert [(c.low, c.high, c.direction) for c in answer.crossings] == [
-        (4, 9, "gains"),
-        (16, 36, "loses"),
-        (64, 100, "gains"),
-    ]
+    answer = break_even(curve(*(point(*each) for each in points)))
+    assert (answer.verdict, answer.points) == (verdict, len(points))
+    assert [(at.low, at.high, at.direction) for at in answer.crossings] == crossings
+    if worst_loss is not None:
+        assert answer.worst_loss == pytest.approx(worst_loss, rel=1e-3)
+    first = answer.crossings[0]
+    assert first.grid_limited == (None not in crossings[0] and len(points) != 5)
+    assert (first.x is None) == (first.grid_limited or None in crossings[0])
 
 
 def test_an_axis_that_reaches_zero_is_interpolated_linearly() -> None:
@@ -88,53 +96,6 @@ def test_an_axis_that_reaches_zero_is_interpolated_linearly() -> None:
         Curve(axis="sparsity", points=(point(0.0, 0.8), point(0.2, 1.0, 0.1), point(0.5, 1.25)))
     ).crossings
     assert crossing.x == pytest.approx(0.25)
-
-
-def test_faster_points_up_to_the_end_are_a_bound_without_a_slower_one() -> None:
-    """Faster from 16 on and not clear below: it pays from at most 16 on, with the worst loss that
-    the intervals below allow.
-    """
-    answer = break_even(
-        curve(point(4, 0.99, 0.03), point(9, 1.01, 0.03), point(16, 1.1), point(36, 1.2))
-    )
-    (bound,) = answer.crossings
-    assert (answer.verdict, bound.x, bound.low, bound.high, bound.direction) == (
-        "pays_from",
-        None,
-        None,
-        16,
-        "gains",
-    )
-    assert answer.worst_loss == pytest.approx(1.03 / 0.99 - 1, rel=1e-3)
-
-
-def test_faster_points_from_the_start_are_a_bound_from_the_other_end() -> None:
-    """Faster up to 9 and not clear beyond: it pays up to at least 9."""
-    answer = break_even(
-        curve(point(4, 1.2), point(9, 1.1), point(16, 1.01, 0.05), point(36, 0.99, 0.05))
-    )
-    (bound,) = answer.crossings
-    assert (answer.verdict, bound.low, bound.high, bound.direction) == (
-        "pays_up_to",
-        9,
-        None,
-        "loses",
-    )
-
-
-def test_faster_at_both_ends_claims_both() -> None:
-    """Faster up to 9 and from 64 on, and not clear between: both bounds, with the worst loss
-    between them.
-    """
-    answer = break_even(
-        curve(point(4, 1.2), point(9, 1.1), point(36, 0.99, 0.03), point(64, 1.1), point(100, 1.2))
-    )
-    assert answer.verdict == "pays_at_both_ends"
-    assert [(at.low, at.high, at.direction) for at in answer.crossings] == [
-        (9, None, "loses"),
-        (None, 64, "gains"),
-    ]
-    assert answer.worst_loss == pytest.approx(1.03 / 0.99 - 1, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -150,32 +111,19 @@ def test_faster_at_both_ends_claims_both() -> None:
         ([], 0.005, "unclear"),
         ([1.5], 0.005, "unclear"),
         ([0.98, 1.02], 0.08, "unclear"),
+        ([0.7, 0.8, 1.3, 1.2, 1.0], 0.04, "pays_between"),
+        ([0.98, 1.3, 0.98], 0.08, "pays_between"),
+        ([0.8, 1.3, 1.3, 0.9], 0.02, "pays_between"),
+        ([1.3, 1.0, 1.3, 0.98], 0.04, "pays_between"),
     ],
 )
-def test_curves_without_a_crossing(values: list[float], half: float, verdict: str) -> None:
+def test_curves_without_a_bound(values: list[float], half: float, verdict: str) -> None:
     """Without clear points on both sides there is no crossing; `never` needs intervals that exclude
-    a gain of 5 %.
+    a gain of 5 %. Where a gain does not last to an end, it pays at some sizes only.
     """
     answer = break_even(along(values, half))
-    assert (answer.verdict, answer.crossings, answer.points) == (verdict, (), len(values))
-
-
-@pytest.mark.parametrize(
-    ("values", "half"),
-    [
-        ([0.7, 0.8, 1.3, 1.2, 1.0], 0.04),  # faster in the middle, not clear beyond
-        ([0.98, 1.3, 0.98], 0.08),
-        ([0.8, 1.3, 1.3, 0.9], 0.02),
-        ([1.3, 1.0, 1.3, 0.98], 0.04),
-    ],
-)
-def test_a_gain_that_does_not_last_to_an_end_is_none_from_there_on(
-    values: list[float], half: float
-) -> None:
-    """`pays from` and `pays up to` need every point from there to the end of the axis; else it pays
-    at some sizes only.
-    """
-    assert break_even(along(values, half)).verdict == "pays_between"
+    assert (answer.verdict, answer.points) == (verdict, len(values))
+    assert answer.crossings == () or verdict == "pays_between"
 
 
 def test_the_model_gives_the_likeliest_place_and_never_a_narrower_bracket() -> None:
@@ -195,25 +143,16 @@ def test_the_model_gives_the_likeliest_place_and_never_a_narrower_bracket() -> N
     assert crossing.x == pytest.approx(20, rel=0.03)
 
 
-def test_a_claim_names_the_points_it_rests_on() -> None:
-    """Points without effect and points that a flag excludes are no part of what `always` covers."""
-    answer = break_even(
-        curve(point(4, 0.8, no_op=True), point(9, 1.1), point(36, 1.2), point(64, 0.7, wrong=True))
-    )
-    assert (answer.verdict, answer.x_first, answer.x_last, answer.points) == ("always", 9, 36, 2)
-
-
 def test_what_does_nothing_is_kept_off_the_curve() -> None:
     """Points with the baseline's tokens and MACs do not count; a curve of them alone has no
     effect.
     """
     nothing = [point(x, 1.0, 0.05, no_op=True) for x in (4, 9)]
     assert break_even(curve(*nothing)).verdict == "no_effect"
-    answer = break_even(curve(*nothing, point(16, 1.1), point(36, 1.2)))
-    assert (answer.verdict, answer.points) == ("always", 2)
-    wrong = [point(4, 0.8), point(9, 0.85), point(16, 1.3, wrong=True)]
-    assert break_even(curve(*wrong)).verdict == "never"
-    assert break_even(curve(wrong[-1])).points == 0
+    wrong = point(64, 0.7, wrong=True)
+    answer = break_even(curve(*nothing, point(16, 1.1), point(36, 1.2), wrong))
+    assert (answer.verdict, answer.x_first, answer.x_last, answer.points) == ("always", 16, 36, 2)
+    assert break_even(curve(wrong)).points == 0
 
 
 REVERSED = {"pays_from": "pays_up_to", "pays_up_to": "pays_from"}
@@ -330,21 +269,9 @@ def simulated(case: str, pairs: int, curves: int) -> list[Curve]:
         for x in GRID:
             se = 0.06 / pairs**0.5
             own = se * np.sqrt(rng.chisquare(29) / 29)
-            speedup = SpeedUp(
-                truth(x) + rng.normal(0, np.hypot(se, 0.005)),
-                float(np.hypot(own, 0.005)),
-                29,
-                pairs,
-            )
-            ends = {
-                "low": speedup.low,
-                "high": speedup.high,
-                "se": speedup.se,
-                "verdict": speedup.verdict(),
-            }
-            points.append(
-                Point(x=x, speedup=speedup.value, **ends, gmacs_baseline=work(x), gmacs=arm(x))
-            )
+            log = truth(x) + rng.normal(0, np.hypot(se, 0.005))
+            speedup = SpeedUp(log, float(np.hypot(own, 0.005)), 29, pairs)
+            points.append(found_at(x, speedup, gmacs_baseline=work(x), gmacs=arm(x)))
         found.append(curve(*points))
     return found
 
@@ -376,14 +303,10 @@ def test_where_the_model_holds_most_gains_are_claims(case: str) -> None:
 # ---- curves ----
 
 
-def point_of_curve(x: float, verdict: Verdict = "unclear", **more: bool) -> Point:
-    return Point.model_validate({"x": x, "speedup": 1.0, "verdict": verdict, **more})
-
-
 def test_the_same_x_twice_is_an_error_that_names_it() -> None:
     """Two speed-ups at one x are ambiguous: a curve holds each x once."""
     with pytest.raises(ValidationError, match="several points at x = 16"):
-        Curve(axis="tokens", points=(point_of_curve(16), point_of_curve(4), point_of_curve(16)))
+        curve(point(16, 1), point(4, 1), point(16, 1))
 
 
 @pytest.mark.parametrize(

@@ -50,41 +50,29 @@ def test_without_jobs_latency_alone_is_requested() -> None:
     assert {jobs: [job.kind for job in expand(text + jobs).jobs] for jobs in kinds} == kinds
 
 
-def test_jobs_are_planned_with_the_protocol_version_of_their_kind() -> None:
-    """Those whose way of measuring changed have a higher one; a comparison names the version of
-    its job.
-    """
-    jobs = expand(DEFAULTS + "methods: [topk]\n" + BOTH).jobs
-    assert {job.kind: job.protocol_version for job in jobs} == {"latency": 2, "accuracy": 1}
-    assert {(job.kind, each.protocol_version) for job in jobs for each in job.comparisons()} == {
-        ("latency", 2),
-        ("accuracy", 1),
-    }
-
-
 def test_accuracy_has_its_own_protocol() -> None:
-    """Images and time-out are those of the sweep; rounds repeat the timing alone."""
-    text = DEFAULTS + "methods: [topk]\n"
+    """Images and time-out are those of the sweep; rounds repeat the timing alone, which is planned
+    with its own version of measuring, as are its comparisons.
+    """
     jobs = expand(
-        text + "jobs: {latency: {rounds: 3}, accuracy: {images: 100, timeout: 10m}}\n"
-    ).jobs
-    assert [(job.kind, job.round) for job in jobs] == [
-        ("latency", 0),
-        ("accuracy", 0),
-        ("latency", 1),
-        ("latency", 2),
+        DEFAULTS + "methods: [topk]\n" + BOTH.replace("latency: {", "latency: {rounds: 3")
+    )
+    timed = [("latency", round_, 2) for round_ in range(3)]
+    jobs = jobs.jobs
+    assert [(job.kind, job.round, job.protocol_version) for job in jobs] == [
+        timed[0],
+        ("accuracy", 0, 1),
+        *timed[1:],
     ]
     assert jobs[1].protocol == Protocol(images=100, timeout_s=600)
+    assert all(job.comparisons()[0].protocol_version == job.protocol_version for job in jobs)
 
 
 def test_accuracy_is_not_multiplied_by_what_only_time_depends_on() -> None:
     """Batch sizes, threads and runtimes make many latency jobs and one of accuracy, and nothing is
     a duplicate.
     """
-    text = (
-        f"defaults: {{model: {DIGITS}, image_size: 32}}\naxes: {{batch_size: [1, 8], threads: [1,"
-        " 2], runtime: [eager, compile]}\n"
-    )
+    text = DEFAULTS + "axes: {batch_size: [1, 8], threads: [1, 2], runtime: [eager, compile]}\n"
     expansion = expand(text + "methods: [{method: topk, keep_rate: [0.5, 0.7]}]\n" + BOTH)
     assert [job.kind for job in expansion.jobs] == ["latency"] * 8 + ["accuracy"]
     assert expansion.jobs[-1].condition == Condition(model=DIGITS, image_size=32, data="digits")
@@ -117,11 +105,8 @@ def test_an_override_that_accuracy_does_not_depend_on_collapses() -> None:
     )
     latency, accuracy = expand(text + "baselines: [dense, {runtime: compile}]\n" + BOTH).jobs
     assert len(latency.arms) == 6
-    assert [arm.overrides for arm in accuracy.arms] == [
-        Overrides(),
-        Overrides(),
-        Overrides(dtype="bfloat16"),
-    ]
+    overrides = [Overrides(), Overrides(), Overrides(dtype="bfloat16")]
+    assert [arm.overrides for arm in accuracy.arms] == overrides
     assert accuracy.arms[0] == DENSE
     assert [tuple(pair) for pair in accuracy.pairs] == [(0, 1), (0, 2)]
     problem = refused(f"{DEFAULTS}methods: [{{method: dense, runtime: compile}}]\n{ONLY}").problem
@@ -143,11 +128,8 @@ def test_contents_come_from_the_caller() -> None:
         + "axes: {batch_size: [1, 2]}\nmethods: [topk]\n"
     )
     expansion = expand(text + BOTH, contents=contents)
-    assert [job.content_hashes for job in expansion.jobs] == [
-        {"recipe": "ab"},
-        {"recipe": "ab"},
-        {"recipe": "ab", "data": "cd"},
-    ]
+    timed, whole = {"recipe": "ab"}, {"recipe": "ab", "data": "cd"}
+    assert [job.content_hashes for job in expansion.jobs] == [timed, timed, whole]
     assert len(requested) == 3
     plain = expand(text + BOTH)
     assert [job.comparisons() for job in plain.jobs] == [

@@ -23,13 +23,7 @@ from sweeps.analysis.labels import (
     conclude_speedup,
 )
 from sweeps.analysis.rows import SpeedupRow
-from sweeps.number_format import (
-    AXIS_LABELS,
-    axis_value,
-    format_number,
-    is_missing,
-    with_interval,
-)
+from sweeps.number_format import AXIS_LABELS, axis_value, format_number, is_missing, with_interval
 from sweeps.stats.pooling import ratio_verdict
 from sweeps.stats.quality import interval_verdict
 from sweeps.text.effects import effect_phrase, effect_word
@@ -37,16 +31,8 @@ from tests.fixtures.typed_rows import row_of
 
 EFFECTS = (SPEEDUP, SPEEDUP._replace(digits=2, mark="×"), BITS, TOP1, TASK)
 VERDICTS = (
-    "faster",
-    "slower",
-    "better",
-    "worse",
-    "same",
-    "unclear",
-    "insufficient",
-    "quarantined",
-    None,
-    "a later word",
+    *("faster", "slower", "better", "worse", "same", "unclear", "insufficient", "quarantined"),
+    *(None, "a later word"),
 )
 NUMBER = r"([+-]?\d+\.\d+)"
 
@@ -107,7 +93,7 @@ def check(found: Conclusion, effect: Effect) -> None:
         assert 0 < least <= amount <= most
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=250)
 @given(effects(), st.sampled_from(VERDICTS))
 def test_words_agree_with_printed_numbers(
     drawn: tuple[Effect, tuple[float, float, float], float], word: str | None
@@ -119,7 +105,7 @@ def test_words_agree_with_printed_numbers(
     check(conclude(effect, value, low, high, verdict=word, floor=floor), effect)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=150)
 @given(effects(), st.sampled_from((10, 29, 30, 300)))
 def test_verdicts_are_kept(
     drawn: tuple[Effect, tuple[float, float, float], float], pairs: int
@@ -153,14 +139,8 @@ def test_too_few_pairs_have_no_multiplier() -> None:
     """Below `pairs: min` a speed-up is how many pairs there are: neither value nor interval, in no
     form.
     """
-    row = row_of(
-        SpeedupRow,
-        speedup=1.499,
-        speedup_low=1.2,
-        speedup_high=1.8,
-        verdict="insufficient",
-        floor=0.02,
-    )
+    known = {"speedup": 1.499, "speedup_low": 1.2, "speedup_high": 1.8, "floor": 0.02}
+    row = row_of(SpeedupRow, verdict="insufficient", **known)
     found = conclude_speedup(replace(row, pairs=1, pairs_min=30))
     assert (found.numbers, found.estimate, found.interval) == ("1 of 30 pairs", "-", "–")
     assert "1.499" not in effect_phrase(found)
@@ -189,11 +169,8 @@ def test_places_on_an_axis(value: float | None, axis: str, digits: int, text: st
 def test_missing_values_are_dashes() -> None:
     """`None` and NaN are both missing; a zero is not."""
     assert [is_missing(value) for value in (None, math.nan, 0.0, "")] == [True, True, False, False]
-    assert [
-        format_number(None, ".1f"),
-        format_number(math.nan, ".1f"),
-        format_number(2**21, ".1f", 2**20),
-    ] == ["-", "-", "2.0"]
+    assert [format_number(value, ".1f") for value in (None, math.nan)] == ["-", "-"]
+    assert format_number(2**21, ".1f", 2**20) == "2.0"
     assert with_interval(1.1, 0.305, 1.92) == "1.10 [0.30, 1.92]"
     assert [with_interval(1.1, None, 1.9), with_interval(None, None, None)] == ["1.10", "-"]
 

@@ -112,14 +112,6 @@ def test_runs_that_disagree_and_a_machine_that_errs() -> None:
     assert not agreeing["Agreement of runs"].noise
 
 
-def test_one_visit_names_what_is_assumed() -> None:
-    """Its deviation of 1 % stands in the statement, and no agreement of runs is known."""
-    found = by_check(pooled(0.1, visits=1))
-    assert "Agreement of runs" not in found
-    assert re.findall(r"[\d.]+ %", found["Agreement of visits"].statement) == ["1 %"]
-    assert not found["Agreement of visits"].noise
-
-
 def test_equal_columns_of_visits_count_before_those_of_an_attempt() -> None:
     """Where the pooling has a null ratio, a clear one is a doubt, whatever the attempts alone
     show.
@@ -157,13 +149,11 @@ def test_the_rule_names_what_runs_and_states_show() -> None:
     pooling = pooled(0.15, -0.1, columns=2)
     slow = SpeedUp(0.3, 0.01, 10, 40)
     pooling = pooling._replace(slow=slow)
-    lines = {
-        line.what: line for line in rule_lines(pooling, pooling.speedup.verdict(), pairs_min=30)
-    }
+    found = rule_lines(pooling, pooling.speedup.verdict(), pairs_min=30)
+    lines = {line.what: line for line in found}
     assert f"{pooling.runs_p:.2g}" in lines["Agreement of runs"].how
-    assert (
-        lines["In the slow state"].value == f"{slow.value:.3f}× [{slow.low:.3f}, {slow.high:.3f}]"
-    )
+    numbers = f"{slow.value:.3f}× [{slow.low:.3f}, {slow.high:.3f}]"
+    assert lines["In the slow state"].value == numbers
 
 
 def test_a_bound_that_just_clears_has_enough_decimals() -> None:
@@ -205,7 +195,7 @@ def test_halves_agree_unless_the_effect_changes() -> None:
     becomes 6 % slower.
     """
     rng, alarms, found = np.random.default_rng(1), 0, 0
-    for _ in range(200):
+    for _ in range(120):
         steady, changed = rounds(rng, 60, 0.1), rounds(rng, 60, 0.1)
         changed[30:, 1] *= 1.06
         same, different = halves(steady, ARMS, 0, 1).p, halves(changed, ARMS, 0, 1).p
@@ -213,8 +203,8 @@ def test_halves_agree_unless_the_effect_changes() -> None:
         assert different is not None
         alarms += same < 0.05
         found += different < 0.05
-    assert alarms <= 22
-    assert found >= 190
+    assert alarms <= 13
+    assert found >= 114
 
 
 def test_few_rounds_have_no_probability() -> None:
@@ -254,24 +244,6 @@ WRONG = {
 }
 
 
-def test_what_another_run_may_not_have_comes_with_advice() -> None:
-    """A busy or throttled machine, a low priority and a short warm-up have advice for the next
-    run.
-    """
-    advised = {name for name, flag in FLAGS.items() if flag.advice}
-    assert advised == {
-        "contended",
-        *SLOWED,
-        "low_priority",
-        "warmup_not_converged",
-        "other_threads",
-        "runs_disagree",
-        "traced",
-        "slow_state",
-    }
-    assert all(flag.meaning for flag in FLAGS.values())
-
-
 def test_what_each_flag_does() -> None:
     """Figures of another question are wrong, and one such flag is enough, as is one that is not
     declared; a slowed machine also quarantines.
@@ -281,10 +253,8 @@ def test_what_each_flag_does() -> None:
     assert not wrong(["contended", "low_priority", "no_effect"])
     assert not wrong([])
     assert {flag for flag in FLAGS if quarantine_reasons([flag])} == SLOWED
-    assert quarantine_reasons(["contended", "thermal_slowdown", "a_later_flag", "power_brake"]) == (
-        "thermal_slowdown",
-        "power_brake",
-    )
+    reasons = quarantine_reasons(["contended", "thermal_slowdown", "a_later_flag", "power_brake"])
+    assert reasons == ("thermal_slowdown", "power_brake")
 
 
 @pytest.mark.parametrize(("disturbed", "flagged"), [(2, False), (3, True)])

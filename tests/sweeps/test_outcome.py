@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from sweeps.analysis.labels import effect_of
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, find_metric, metric, notes_on, worst
-from sweeps.model.outcome import MetricValue, Outcome
+from sweeps.model.outcome import Outcome
 from tests.fixtures.outcomes import HOSTILE, OUTCOME, changed
 
 
@@ -46,14 +46,8 @@ def test_an_arm_may_be_timed_twice_in_every_round() -> None:
 
 
 def test_an_honest_outcome_is_read_back() -> None:
-    """What a worker writes is taken in, not-a-number metrics included."""
+    """What a worker writes is taken in."""
     assert Outcome.model_validate_json(OUTCOME.model_dump_json()) == OUTCOME
-    broken = OUTCOME.arms[0].model_copy(
-        update={"metrics": (MetricValue(name="power", value=float("inf"), unit="W"),)}
-    )
-    assert OUTCOME.model_copy(update={"arms": (broken, OUTCOME.arms[1])}).arms[0].metrics[
-        0
-    ].value == float("inf")
 
 
 # ---- declarations of metrics ----
@@ -110,13 +104,8 @@ def test_effects_take_words_from_declarations() -> None:
     """
     assert effect_of(METRICS["ttft"])[:2] == ("faster", "slower")
     found = effect_of(METRICS["top1"])
-    assert (found.gain, found.loss, found.unit, found.digits, found.floor) == (
-        "better",
-        "worse",
-        "points",
-        2,
-        0.2,
-    )
+    assert (found.gain, found.loss, found.unit) == ("better", "worse", "points")
+    assert (found.digits, found.floor) == (2, 0.2)
     assert effect_of(METRICS["bits_per_byte"]).unit == "bits per byte"
     with pytest.raises(ValueError, match="throughput is not compared"):
         effect_of(METRICS["throughput"])

@@ -28,12 +28,8 @@ def test_every_job_is_visited_once_in_each_pass(expand: Expand) -> None:
         )
     assert len({tuple(job.condition for job in jobs) for jobs in passes}) > min(3, size - 1)
     protocol = often.jobs[0].protocol
-    assert (protocol.pairs_min, protocol.pairs_max, protocol.budget_s, protocol.turns) == (
-        3,
-        25,
-        1.0,
-        12,
-    )
+    assert (protocol.pairs_min, protocol.pairs_max) == (3, 25)
+    assert (protocol.budget_s, protocol.turns) == (1.0, 12)
     assert often.comparisons == once.comparisons
     assert [job.job_id for job in expand(GRID + PASSES).jobs] == [job.job_id for job in often.jobs]
 

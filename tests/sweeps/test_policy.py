@@ -45,21 +45,13 @@ def rule(
     batch: int, *ranges: dict[str, Any], tokens: tuple[int, ...] = (16, 64, 196), **condition: Any
 ) -> dict[str, Any]:
     known = {"model": "m", "device": "cpu", "dtype": "float32", **condition}
-    return {
-        "condition": known,
-        "batch": batch,
-        "tokens": tokens,
-        "arms": [ARM, FAST],
-        "ranges": ranges,
-    }
+    own = {"batch": batch, "tokens": tokens, "ranges": ranges}
+    return {"condition": known, "arms": [ARM, FAST], **own}
 
 
 def content(*rules: dict[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(
-        json.dumps(
-            {"format": policy.POLICY_FORMAT, "version": policy.POLICY_VERSION, "rules": rules}
-        )
-    )
+    head = {"format": policy.POLICY_FORMAT, "version": policy.POLICY_VERSION}
+    made: dict[str, Any] = json.loads(json.dumps({**head, "rules": rules}))
     return made
 
 
@@ -82,26 +74,17 @@ def test_it_chooses_what_was_measured(chosen: Policy) -> None:
     found = chosen.choose(tokens=100, batch=1)
     assert (found.arm, found.method, found.params) == (ARM["label"], "topk", {"keep_rate": 0.5})
     assert not found.unmodified
-    assert (
-        found.reason == "at least 1.20x as fast as the unmodified model at 64, 196 tokens, batch 1"
-    )
-    assert found.evidence == ("c1",)
+    reason = "at least 1.20x as fast as the unmodified model at 64, 196 tokens, batch 1"
+    assert (found.reason, found.evidence) == (reason, ("c1",))
     override = chosen.choose(tokens=196, batch=1)
-    assert (override.method, override.params, override.overrides) == (
-        None,
-        {},
-        {"runtime": "compile"},
-    )
+    assert (override.method, override.params) == (None, {})
+    assert override.overrides == {"runtime": "compile"}
     assert chosen.choose(tokens=16, batch=8).at_least == 1.5
 
 
 @pytest.mark.parametrize(
     ("tokens", "least", "shown"),
-    [
-        (100, 1.0004, "1.0004x"),
-        (170, 1.2849, "1.28x"),
-        (196, 1.5, "1.50x"),
-    ],
+    [(100, 1.0004, "1.0004x"), (170, 1.2849, "1.28x"), (196, 1.5, "1.50x")],
 )
 def test_each_size_has_a_bound_of_its_own(tokens: int, least: float, shown: str) -> None:
     """That of its own interval, between two sizes the lower one of both; rounded down, and never to
@@ -141,34 +124,25 @@ def test_rules_that_contradict_each_other_choose_nothing() -> None:
     """Two conditions with different answers: unmodified until one of them is named; with equal
     answers the lesser promise.
     """
-    both = Policy(
-        content(
-            rule(1, span(16, 196, 0, 1.3, 16, 196)),
-            rule(1, span(16, 196, 1, 1.2, 16, 196), dtype="float16"),
-        )
+    one = rule(1, span(16, 196, 0, 1.3, 16, 196))
+    both, agreed = (
+        Policy(content(one, rule(1, span(16, 196, arm, 1.2, 16, 196), dtype="float16")))
+        for arm in (1, 0)
     )
     found = both.choose(tokens=64, batch=1)
-    assert (found.unmodified, found.reason) == (
-        True,
-        "2 rules match and differ; load the policy for one of them, by dtype",
-    )
+    assert found.unmodified
+    assert found.reason == "2 rules match and differ; load the policy for one of them, by dtype"
     assert both.restrict(dtype="float16").choose(tokens=64, batch=1).arm == FAST["label"]
-    agreed = Policy(
-        content(
-            rule(1, span(16, 196, 0, 1.3, 16, 196)),
-            rule(1, span(16, 196, 0, 1.2, 16, 196), dtype="float16"),
-        )
-    )
     assert agreed.choose(tokens=64, batch=1).at_least == 1.2
-    with pytest.raises(
-        PolicyError,
-        match="nothing was measured with dtype 'bfloat16'; measured are float16, float32",
+    for condition, problem in (
+        (
+            {"dtype": "int8"},
+            "nothing was measured with dtype 'int8'; measured are float16, float32",
+        ),
+        ({"dtyp": "int8"}, "'dtyp' is no field of these rules; they have device, dtype, model"),
     ):
-        both.restrict(dtype="bfloat16")
-    with pytest.raises(
-        PolicyError, match="'dtyp' is no field of these rules; they have device, dtype, model"
-    ):
-        both.restrict(dtyp="float16")
+        with pytest.raises(PolicyError, match=problem):
+            both.restrict(**condition)
 
 
 def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:

@@ -77,21 +77,15 @@ def simulate(
     """
     source = np.random.default_rng(seed)
     columns = [truth[place] for place in ARMS]
-    walls = noisy(
-        source,
-        common_noise(source, 3 * rounds),
-        np.array([sum(each.values()) for each in columns]),
-        noise,
-    )
+    means = np.array([sum(each.values()) for each in columns])
+    walls = noisy(source, common_noise(source, 3 * rounds), means, noise)
     unprofiled = Rounds(walls * 1e-3, ARMS)
     tables, common = {}, common_noise(source, rounds)
     for name in truth[0]:
-        factors = [
-            1.0 if device == "cuda" and name == "device" else slowed[place] for place in ARMS
-        ]
-        tables[name] = noisy(
-            source, common, 1e-3 * np.array([each[name] for each in columns]) * factors, noise
-        )
+        means = 1e-3 * np.array([each[name] for each in columns])
+        if device == "cpu" or name != "device":
+            means *= [slowed[place] for place in ARMS]
+        tables[name] = noisy(source, common, means, noise)
     profiled = PhaseRounds(tables, ARMS, device)
     sides = [ArmWall(place, unprofiled.seconds(place)) for place in range(3)]
     speedups = [within_process(unprofiled.contrast(0, arm), len(walls)) for arm in (1, 2)]
@@ -183,11 +177,8 @@ def test_slow_forwards_have_no_weight() -> None:
     """A tenth of the rounds in which one class takes ten times as long changes shares by less than
     1 % of the wall.
     """
-    source = np.random.default_rng(0)
-    tables: dict[TimeClass, np.ndarray] = {
-        "device": np.exp(source.normal(0, 0.01, (40, 2))),
-        "host": np.exp(source.normal(0, 0.01, (40, 2))),
-    }
+    device, host = np.exp(np.random.default_rng(0).normal(0, 0.01, (2, 40, 2)))
+    tables: dict[TimeClass, np.ndarray] = {"device": device, "host": host}
     before = PhaseRounds(tables, (0, 1), "cpu").times(ArmWall(1, 1.0))[0]
     tables["host"][::10, 1] *= 10
     after = PhaseRounds(tables, (0, 1), "cpu").times(ArmWall(1, 1.0))[0]
@@ -219,11 +210,8 @@ def test_the_profilers_own_time_is_what_forwards_are_longer_by(
     """Forwards of 4 ms that take 4.5 ms with a profiler, which by a loop would take 1 ms or 0.25 ms
     at most, or nothing; where they are no longer than without, nothing is taken off.
     """
-    times: dict[TimeClass, np.ndarray] = {
-        "device": np.full((20, 2), 3.0e-3),
-        "host": np.full((20, 2), 1e-3 * profiled_ms),
-    }
-    own = np.full((20, 2), 1e-3 * most_ms)
-    found = less_profiler(times, own, (0, 1), {0: 4.0e-3, 1: 4.0e-3})
-    assert found["host"] == pytest.approx(np.full((20, 2), host_ms * 1e-3))
-    assert found["device"] == pytest.approx(times["device"])
+    ones = np.full((20, 2), 1e-3)
+    times: dict[TimeClass, np.ndarray] = {"device": 3 * ones, "host": profiled_ms * ones}
+    found = less_profiler(times, most_ms * ones, (0, 1), {0: 4.0e-3, 1: 4.0e-3})
+    assert found["host"] == pytest.approx(host_ms * ones)
+    assert found["device"] == pytest.approx(3 * ones)

@@ -141,26 +141,6 @@ def test_each_gpu_sweep_has_a_twin_for_the_cpu(name):
     assert len(once(f"{name}_cpu.yaml")) <= 20
 
 
-def test_the_study_of_the_reports():
-    """Sizes 224 to 448 in steps of 32, batches 1 to 64, both attentions, both precisions, eager and
-    captured: 448 conditions.
-    """
-    expansion = expanded("tr_batch_and_size.yaml")
-    points = [job.condition for job in once("tr_batch_and_size.yaml")]
-    assert len(points) == len(set(points)) == expansion.points == 8 * 7 * 2 * 2 * 2
-    assert {point.image_size for point in points} == set(range(224, 449, 32))
-    assert sorted({point.batch_size for point in points}) == [1, 2, 4, 8, 16, 32, 64]
-    assert {(point.attention, point.dtype, point.runtime) for point in points} == {
-        (attention, dtype, runtime)
-        for attention in ("eager", "sdpa")
-        for dtype in ("autocast-float16", "float16")
-        for runtime in ("eager", "cudagraph")
-    }
-    for job in expansion.jobs:
-        wanted = 2 if job.condition.runtime == "cudagraph" else 1
-        assert sum(arm.method == "dense" for arm in job.arms) == wanted
-
-
 @pytest.mark.parametrize("name", ["tome_vs_ours_early.yaml", "tome_vs_ours_early_cpu.yaml"])
 def test_early_arms_have_equal_tokens(name):
     """For each r, ToMe and hquota leave equally many tokens in the first three blocks, and none

@@ -125,7 +125,7 @@ def test_an_uneven_arm_is_found() -> None:
     and slower in the mean.
     """
     random = np.random.default_rng(2)
-    for _ in range(100):
+    for _ in range(50):
         times = drifting(random, 100)
         times[:, 1] *= np.where(random.random(100) < 0.7, 1 / 1.08, 2)
         called, ratio, found = disagrees(times)

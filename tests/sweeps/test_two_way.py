@@ -76,7 +76,7 @@ def test_intervals_cover_and_beat_the_paired_median(noise: str) -> None:
     """
     rng = np.random.default_rng(3)
     covered, nulls, errors, medians = [], [], [], []
-    for _ in range(300):
+    for _ in range(200):
         seconds = simulated_rounds(rng, noise, LOGS, 90)
         rounds = Rounds(seconds, ARMS)
         nulls.append((no_effect_p(rounds.null(0)) or 0) >= 0.05)

@@ -2,6 +2,7 @@
 and what operators show of the reasons.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -60,18 +61,13 @@ def test_a_profile_splits_what_is_beyond_the_promise() -> None:
     same tokens cut for nothing, save.
     """
     baseline = ArmProfile(arm=0, tool="torch", forwards=1, wall_s=0.008, times={"device": 0.006})
-    changes = {
-        "device": IntervalEstimate(value=-0.4),
-        "host": IntervalEstimate(value=0.2),
-    }
+    changes = {"device": IntervalEstimate(value=-0.4), "host": IntervalEstimate(value=0.2)}
     arm = ArmProfile(
         arm=1, tool="torch", forwards=1, times={"device": 0.003, "host": 1.0}, changes=changes
     )
     parts = profile_parts(a_row(**HALF), baseline, arm)
-    assert {part.time_class: pytest.approx(part.ms) for part in parts} == {
-        "device": -1.6 + 2.0,
-        "host": 0.8,
-    }
+    found = {part.time_class: part.ms for part in parts}
+    assert found == pytest.approx({"device": -1.6 + 2.0, "host": 0.8})
     (device, _) = profile_parts(a_row(**HALF, ceiling=1.6), baseline, arm)
     assert device.ms == pytest.approx(-1.6 + 1.5)
     assert profile_parts(a_row(**HALF), baseline.model_copy(update={"wall_s": None}), arm) == []
@@ -82,23 +78,17 @@ def test_a_cost_model_adds_up_to_its_own_time(unit: str) -> None:
     """Fixed cost that stays, fixed cost added and cost of work lead from the fitted baseline's
     promise to the fitted arm; a fit that describes nothing gives none.
     """
-    costs = row_of(
-        CostModelRow, work_unit=unit, alpha=0.0015, alpha_baseline=0.001, beta=0.002, verdict="fits"
-    )
-    costs = row_of(CostModelRow, **vars(costs) | {"beta_baseline": 0.0015})
-    tokens = {"tokens": 2}
+    known = {"alpha": 0.0015, "alpha_baseline": 0.001, "beta": 0.002, "beta_baseline": 0.0015}
+    costs = row_of(CostModelRow, work_unit=unit, verdict="fits", **known)
     whole, left = (2, 2) if unit == "token" else (2.0, 1.0)
-    row = a_row(**HALF, **tokens)
+    row = a_row(**HALF, tokens=2)
     fitted = 1e3 * (0.001 + 0.0015 * whole), 1e3 * (0.0015 + 0.002 * left)
     parts = model_parts(row, costs)
     assert sum(part.ms for part in parts) == pytest.approx(fitted[1] - fitted[0] / 2)
     assert {part.kind: part.ms for part in parts}["fixed kept"] == pytest.approx(0.5)
-    assert [part.kind for part in model_parts(a_row(**HALF, ceiling=1.6, **tokens), costs)] == [
-        "fixed added",
-        "work",
-    ]
-    misfit = row_of(CostModelRow, **vars(costs) | {"verdict": "misfit"})
-    assert model_parts(row, misfit) == []
+    cut = model_parts(a_row(**HALF, ceiling=1.6, tokens=2), costs)
+    assert [part.kind for part in cut] == ["fixed added", "work"]
+    assert model_parts(row, replace(costs, verdict="misfit")) == []
 
 
 def test_reasons_are_ordered_by_the_time_that_they_take() -> None:
@@ -110,11 +100,8 @@ def test_reasons_are_ordered_by_the_time_that_they_take() -> None:
     sort = OperatorPair("aten::sort", 0.0, 0.3, 0, 3)
     norm = OperatorPair("aten::norm", 0.5, 0.7, 25, 25)
     found = operator_reasons([norm, sort, bmm, addmm])
-    assert [(each.kind, each.pairs[0].short_name) for each in found] == [
-        ("weights", "addmm"),
-        ("added", "sort"),
-        ("longer", "norm"),
-    ]
+    kinds = [(each.kind, each.pairs[0].short_name) for each in found]
+    assert kinds == [("weights", "addmm"), ("added", "sort"), ("longer", "norm")]
     assert found[0].lost_ms == pytest.approx(2.8 - 1.5)
     fewer = addmm._replace(arm_bytes=12e6)
     assert [each.kind for each in operator_reasons([fewer, bmm])] == ["products"]
