@@ -154,7 +154,10 @@ def test_keep_rates_of_our_own_rows(rate: object, stages: int | None) -> None:
     is.
     """
     written = f'"{rate}"' if isinstance(rate, str) else rate
-    row = {"params": f'{{"keep_rate":{written},"layers":[3,6,9]}}', "device_name": "D"}
+    row: dict[str, Any] = {
+        "params": f'{{"keep_rate":{written},"layers":[3,6,9]}}',
+        "device_name": "D",
+    }
     row |= {"method": "m", "model": "v", "image_size": 224, "tokens": 196, "tokens_final": 0}
     row |= {"batch_size": 1, "batch": 1, "gmacs_total": 0.0}
     (measured,) = measured_table("t", [row], lambda method, _: method).rows

@@ -54,16 +54,11 @@ def test_accuracy_has_its_own_protocol() -> None:
     """Images and time-out are those of the sweep; rounds repeat the timing alone, which is planned
     with its own version of measuring, as are its comparisons.
     """
-    jobs = expand(
-        DEFAULTS + "methods: [topk]\n" + BOTH.replace("latency: {", "latency: {rounds: 3")
-    )
-    timed = [("latency", round_, 2) for round_ in range(3)]
-    jobs = jobs.jobs
-    assert [(job.kind, job.round, job.protocol_version) for job in jobs] == [
-        timed[0],
-        ("accuracy", 0, 1),
-        *timed[1:],
-    ]
+    asked = BOTH.replace("latency: {", "latency: {rounds: 3")
+    jobs = expand(DEFAULTS + "methods: [topk]\n" + asked).jobs
+    timed = [("latency", turn, 2) for turn in range(3)]
+    planned = [(job.kind, job.round, job.protocol_version) for job in jobs]
+    assert planned == [timed[0], ("accuracy", 0, 1), *timed[1:]]
     assert jobs[1].protocol == Protocol(images=100, timeout_s=600)
     assert all(job.comparisons()[0].protocol_version == job.protocol_version for job in jobs)
 
