@@ -89,8 +89,9 @@ def amount_figures(used: Sequence[Row[Any]]) -> Iterator[tuple[MetricSpec, dict[
                 inf if single else quantile(ALPHA, len(logs) - 1) * stdev(logs) / sqrt(len(logs))
             )
             low, high = effect - reach, effect + reach
-        enough = spec.repeatable or not single
-        slowed = quarantined(used) and not spec.repeatable
+        verdict: str = ratio_verdict(exp(low), exp(high), spec.floor)
+        if not spec.repeatable and (single or quarantined(used)):
+            verdict = "quarantined" if quarantined(used) else "insufficient"
         yield (
             spec,
             {
@@ -100,11 +101,7 @@ def amount_figures(used: Sequence[Row[Any]]) -> Iterator[tuple[MetricSpec, dict[
                 "effect_low": None if single else exp(low),
                 "effect_high": None if single else exp(high),
                 "n": len(sides),
-                "verdict": "quarantined"
-                if slowed
-                else ratio_verdict(exp(low), exp(high), spec.floor)
-                if enough
-                else "insufficient",
+                "verdict": verdict,
             },
         )
 

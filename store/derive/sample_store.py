@@ -167,14 +167,19 @@ class SampleStore(PayloadStore[Timings]):
         used = _of_one_implementation(trusted_pairs(pairs))
         return _of_one_implementation(measured_pairs(pairs)) if short_of_pairs(used) else used
 
-    def compare(self, used: Sequence[StoredPair], load: Load[Timings]) -> Figures:
+    def timed(
+        self, used: Sequence[StoredPair], load: Load[Timings]
+    ) -> Iterator[tuple[MetricSpec, list["TimedAttempt"]]]:
+        """The attempts by each metric that all of them hold: one new token has no time per output
+        token after the first.
+        """
         for spec in (METRICS[name] for name in self.kind.metrics):
-            if not all(_series(load(row.attempt), spec) for row in used):
-                continue  # one new token has no time per output token after the first
-            attempts = [
-                TimedAttempt(row, load(row.attempt), spec.name if spec.series else None)
-                for row in used
-            ]
+            if all(_series(load(row.attempt), spec) for row in used):
+                series = spec.name if spec.series else None
+                yield spec, [TimedAttempt(row, load(row.attempt), series) for row in used]
+
+    def compare(self, used: Sequence[StoredPair], load: Load[Timings]) -> Figures:
+        for spec, attempts in self.timed(used, load):
             on_device = (
                 [] if spec.series else [each.data.on_device(each.row.arm) for each in attempts]
             )
@@ -304,13 +309,9 @@ def stored_verdict(used: Sequence[StoredPair], found: SpeedUp) -> Verdict:
     """That of the interval, unless the machine was slowed in all attempts or there are too few
     pairs.
     """
-    return (
-        "quarantined"
-        if quarantined(used)
-        else "insufficient"
-        if short_of_pairs(used)
-        else found.verdict()
-    )
+    if quarantined(used):
+        return "quarantined"
+    return "insufficient" if short_of_pairs(used) else found.verdict()
 
 
 def short_of_pairs(measured: Sequence[StoredPair]) -> bool:

@@ -243,7 +243,7 @@ def _no_easier(requested: Protocol, made: Protocol) -> bool:
     return not (fewer or longer)
 
 
-def _narrow(ratio: Any, comparisons: Mapping[str, Protocol]) -> bool:
+def _narrow(ratio: Row[Any], comparisons: Mapping[str, Protocol]) -> bool:
     """Whether the interval of a ratio is as narrow as its protocol requests."""
     requested = comparisons.get(ratio.comparison_id)
     if (

@@ -3,19 +3,27 @@ costs of cost models, ceilings, limits of memory, labels of hosts.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, select
 
 from store.derive.break_evens import count_tokens
 from store.read.current_effects import load_effects
-from store.rows.frames import read_frame, rows_of
+from store.read.queries import ARM_COLUMNS, PANEL_COLUMNS
+from store.rows.frames import read_frame, rows_of, typed_rows
 from store.rows.placement import Place
-from store.rows.transactions import batches, reading
 from store.schema.tables import BREAK_EVEN, named
 from store.views.public import TABLES
 from sweeps.analysis.memory_limits import curve_key, memory_limits
-from sweeps.analysis.rows import BreakEvenRow, CostModelRow, CurveRow, FailureRow, SpeedupRow
+from sweeps.analysis.rows import (
+    BreakEvenRow,
+    ClaimRow,
+    CostModelRow,
+    CurveRow,
+    FailureRow,
+    SpeedupRow,
+)
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.cost_model import RelativeCosts
 from sweeps.stats.curve import launch_work_of
@@ -170,32 +178,7 @@ def predicted_break_evens(
             yield row, text
 
 
-CONDITION_COLUMNS = (
-    "model",
-    "weights",
-    "device_name",
-    "environment",
-    "host",
-    "batch_size",
-    "threads",
-    "spare_cores",
-    "wait_policy",
-    "pinning",
-    "data",
-    "new_tokens",
-    "decoding",
-    "seed",
-    "exclusive",
-    "inputs",
-    "baseline",
-    "baseline_id",
-    "method",
-    "params",
-    "dtype",
-    "attention",
-    "runtime",
-    "kv_cache",
-)
+CONDITION_COLUMNS = (*PANEL_COLUMNS, "baseline", *ARM_COLUMNS, "params")
 """Of the view `break_even`, by which its curves differ."""
 _FIGURES = (
     "curve_id metric axis varied_parameter verdict x x_low x_high direction grid_limited "
@@ -215,21 +198,28 @@ def token_break_evens(engine: Engine, sweep: str, metric: str) -> "pd.DataFrame"
     return read_frame(engine, rows.order_by(view.c.method, view.c.params, view.c.x))
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Claim(ClaimRow):
+    """A row of `break_even_row`."""
+
+    curve_id: str
+    environment: str
+    sweep: int
+
+
 def claims_of_curves(
     engine: Engine, curves: Collection[str], metric: str
-) -> dict[tuple[str, Place], tuple[Any, ...]]:
-    """Break-evens along the tokens by one metric, by curve and place: rows with what words need.
+) -> dict[tuple[str, Place], tuple[ClaimRow, ...]]:
+    """Break-evens along the tokens by one metric, by curve and place.
 
     Of several sweeps that have a curve the one with most points on it, among equals the newest.
     """
     rows = select(BREAK_EVEN).where(BREAK_EVEN.c.metric == metric, BREAK_EVEN.c.axis == "tokens")
-    found: dict[tuple[str, Place], dict[int, list[Any]]] = {}
-    with reading(engine) as connection:
-        for batch in batches(sorted(set(curves))):
-            part = rows.where(BREAK_EVEN.c.curve_id.in_(batch))
-            for row in connection.execute(part.order_by(BREAK_EVEN.c.crossing)):
-                here = found.setdefault((row.curve_id, Place(row.environment, row.host)), {})
-                here.setdefault(row.sweep, []).append(row)
+    found: dict[tuple[str, Place], dict[int, list[_Claim]]] = {}
+    ordered = rows.order_by(BREAK_EVEN.c.crossing)
+    for row in typed_rows(engine, ordered, BREAK_EVEN.c.curve_id, curves, _Claim):
+        here = found.setdefault((row.curve_id, Place(row.environment, row.host)), {})
+        here.setdefault(row.sweep, []).append(row)
     return {
         key: tuple(max(own.items(), key=lambda each: (each[1][0].points, each[0]))[1])
         for key, own in found.items()

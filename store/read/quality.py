@@ -11,10 +11,10 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import Engine, bindparam, case, exists, func, select
 
-from store.derive.payloads import TextScoreStore
+from store.derive.payloads import payload_of
 from store.rows.frames import read_frame
 from store.rows.row_mapping import arm_columns, quality_arm_id, requested_params
-from store.rows.transactions import reading
+from store.rows.transactions import fetch, reading
 from store.schema.tables import (
     ATTEMPT,
     COMPARISON,
@@ -91,12 +91,10 @@ def states(engine: Engine, name: str, kind: Kind) -> pd.DataFrame:
     """
     of = {"name": name, "kind": kind}
     found = read_frame(engine, _ANSWERS.params(**of))
-    with reading(engine) as connection:
-        payloads = [row.payload for row in connection.execute(_QUEUED, of)]
     queued = {
         comparison_id
-        for payload in payloads
-        for comparison_id in Job.model_validate_json(payload).comparison_ids()
+        for row in fetch(engine, _QUEUED.params(**of))
+        for comparison_id in Job.model_validate_json(row.payload).comparison_ids()
     }
     waiting = found["comparison_id"].isin(queued)
     state = found["measured"].map({1: "measured"}).astype(object)
@@ -132,14 +130,10 @@ def quality_rows(effects: pd.DataFrame, metric: str) -> pd.DataFrame:
     These are the metric's name for the arm, and the name with `_baseline`, `_low` and `_high`;
     verdict and floor of the metric are `quality_verdict` and `quality_floor`.
     """
-    same, ends = (
-        ["comparison_id", "environment", "host"],
-        dict(zip(_VALUES, ("_baseline", "", "_low", "_high"), strict=True)),
-    )
+    same = ["comparison_id", "environment", "host"]
+    ends = dict(zip(_VALUES, ("_baseline", "", "_low", "_high"), strict=True))
     wide = effects.pivot(index=same, columns="metric", values=list(_VALUES))
-    wide.columns = wide.columns.map(
-        lambda place_and_metric: f"{place_and_metric[1]}{ends[place_and_metric[0]]}"
-    )
+    wide.columns = wide.columns.map(lambda pair: f"{pair[1]}{ends[pair[0]]}")
     rows = effects[(effects["metric"] == metric) & effects["effect"].notna()]
     return rows.rename(columns={"verdict": "quality_verdict", "floor": "quality_floor"}).join(
         wide, on=same
@@ -214,10 +208,7 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
         PAIR.c.attempt == ATTEMPT.c.id, exists(linked.correlate(PAIR))
     )
     attempts = (
-        select(
-            *named(ATTEMPT, "id environment payload flags"),
-            TEXT_SCORES.c.characters,
-        )
+        select(*named(ATTEMPT, "id environment payload flags"), TEXT_SCORES.c.characters)
         .join(TEXT_SCORES)
         .where(exists(of_sweep.correlate(ATTEMPT)))
         .order_by(ATTEMPT.c.ended_at, ATTEMPT.c.id)
@@ -233,29 +224,19 @@ def beside_controls(engine: Engine, name: str, control_of: ControlOf) -> pd.Data
             }
             if not controls:
                 continue
-            packed = select(TEXT_SCORES.c.payload).where(TEXT_SCORES.c.attempt == attempt.id)
-            scores = TextScoreStore.unpack(connection.execute(packed).scalar_one())
+            scores = payload_of(job.kind).load(connection, attempt.id)
             for place, (control, beside) in controls.items():
-                known = beside is not None and all(
-                    scored(scores, index) for index in (beside, place)
-                )
-                change = (
-                    compare_texts(scores, beside, place).change[:3]
-                    if known and beside is not None
-                    else (None,) * 3
-                )
+                change: tuple[float | None, ...] = (None, None, None)
+                if beside is not None and scored(scores, beside) and scored(scores, place):
+                    change = compare_texts(scores, beside, place).change[:3]
                 columns = arm_columns(job, place)
                 row = {"environment": attempt.environment, **{name: columns[name] for name in ARM}}
-                key, rank = (
-                    tuple(row.values()),
-                    (change[0] is not None, attempt.flags == "", attempt.characters),
-                )
-                row |= {
-                    "control": control.method,
-                    "control_params": canonical(requested_params(control)),
-                }
+                key = tuple(row.values())
+                rank = (change[0] is not None, attempt.flags == "", attempt.characters)
                 row |= {
                     "quality_arm_id": quality_arm_id(columns),
+                    "control": control.method,
+                    "control_params": canonical(requested_params(control)),
                     **dict(zip(CHANGE, change, strict=True)),
                 }
                 if key not in rows or rank >= rows[key][0]:

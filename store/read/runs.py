@@ -177,7 +177,7 @@ def seconds_left(
     return max(found) if found and len(found) == len(known) else None
 
 
-def _progress(connection: Connection, group: Any, now: float) -> RunProgress:
+def _progress(connection: Connection, group: Row[*tuple[Any, ...]], now: float) -> RunProgress:
     jobs = _open_jobs(connection, group.id, group.device)
     running = [job for job in jobs if job.state == "running"]
     renewed = (job for job in running if job.renewed_at)

@@ -1,12 +1,12 @@
 """Rows and groups of the frames that queries return."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
-from sqlalchemy import Engine, Executable
+from sqlalchemy import ColumnElement, Engine, Executable, Select
 
-from store.rows.transactions import reading
+from store.rows.transactions import batches, reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +57,23 @@ def read_frame(engine: Engine, statement: Executable) -> "pd.DataFrame":
         return pd.DataFrame.from_records(
             [tuple(row) for row in found], columns=list(found.keys()), coerce_float=True
         )
+
+
+def typed_rows(
+    engine: Engine,
+    statement: Select[Any],
+    column: ColumnElement[str],
+    ids: Iterable[str],
+    kind: type[_R],
+) -> list[_R]:
+    """The rows of a statement whose `column` is one of the ids, however many these are, as
+    `rows_of` makes them.
+    """
+    return [
+        row
+        for part in batches(sorted(set(ids)))
+        for row in rows_of(read_frame(engine, statement.where(column.in_(part))), kind)
+    ]
 
 
 def groups(

@@ -51,7 +51,7 @@ PANEL_FIELDS = (
 """Columns of `comparison` that are equal for the comparisons of one panel."""
 
 
-def panel_id(comparison: Any) -> str:
+def panel_id(comparison: Mapping[str, Any]) -> str:
     """The column `panel_id` for the other columns of a comparison."""
     return _panel_digest(tuple([comparison[name] for name in PANEL_FIELDS]))
 
@@ -66,7 +66,7 @@ SPEED_ONLY = ("runtime", "kv_cache")
 _FIELDS = ("model", "weights", "image_size", "image_shape", "dtype", "attention", "method")
 
 
-def quality_ids(columns: Any, baseline: Arm) -> dict[str, str]:
+def quality_ids(columns: Mapping[str, Any], baseline: Arm) -> dict[str, str]:
     """The columns `quality_arm_id` and `quality_pair_id` for the columns of an arm, and what its
     baseline is with what differs from the condition of the arm.
     """
@@ -74,7 +74,7 @@ def quality_ids(columns: Any, baseline: Arm) -> dict[str, str]:
     return {"quality_arm_id": arm, "quality_pair_id": _pair_id(arm, baseline)}
 
 
-def quality_arm_id(columns: Any) -> str:
+def quality_arm_id(columns: Mapping[str, Any]) -> str:
     """Equal for arms that give the same outputs: the fields `_FIELDS` of an arm's columns, and its
     parameters.
     """

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, Engine, Row, Table, bindparam, select
+from sqlalchemy import Connection, Engine, Row, Select, Table, bindparam, select
 
 from store.errors import StoreError
 from store.schema.tables import SAMPLE, SAMPLE_SERIES
@@ -80,10 +80,9 @@ def timings(samples: Samples) -> Timings:
     device = samples.event_seconds
     columns = len(samples.arms)
     seconds = _table(samples.seconds, columns, "seconds")
-    rounds = {"order": _table(samples.order, columns, "order")}
-    rounds |= {name: _table(values, columns, name) for name, values in samples.series.items()}
-    if device is not None:
-        rounds["event_seconds"] = _table(device, columns, "event_seconds")
+    given = {"order": samples.order, **samples.series}
+    given |= {} if device is None else {"event_seconds": device}
+    rounds = {name: _table(values, columns, name) for name, values in given.items()}
     for name, table in rounds.items():
         if len(table) != len(seconds):
             raise ValueError(f"samples: {name} has {len(table)} rounds, seconds has {len(seconds)}")
@@ -180,7 +179,7 @@ GROUP = 64
 """Attempts in a row group, which is the least that is read."""
 
 
-def _of(table: Table) -> Any:
+def _of(table: Table) -> Select[Any]:
     return select(table).where(table.c.attempt == bindparam("attempt"))
 
 
@@ -249,13 +248,12 @@ def _row_group(path: Path, number: int) -> Mapping[tuple[int, str], Mapping[str,
 
     with ParquetFile(path, page_checksum_verification=True) as file:
         table = file.read_row_group(max(0, number))
-    columns = [[each.values for each in table.column(name)] for name in ARRAYS]
+    columns = {name: [each.values for each in table.column(name)] for name in ARRAYS}
     keys = zip(table["attempt"].to_pylist(), table["metric"].to_pylist(), strict=True)
-    arrays = zip(*columns, strict=True)
     return {
         key: {
-            name: None if each is None else each.to_numpy()
-            for name, each in zip(ARRAYS, found, strict=True)
+            name: None if values[place] is None else values[place].to_numpy()
+            for name, values in columns.items()
         }
-        for key, found in zip(keys, arrays, strict=True)
+        for place, key in enumerate(keys)
     }

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, select, update
+from sqlalchemy import Connection, Engine, Select, bindparam, select, update
 
 from store.derive.effects import same_work
 from store.derive.payloads import payload_of
@@ -179,7 +179,7 @@ def _newest(connection: Connection, environment: str, parameters: int | None) ->
     return None if found is None else str(found)
 
 
-def _repeats(sweep: str, environment: str) -> Any:
+def _repeats(sweep: str, environment: str) -> Select[Any]:
     """What each process measured of the comparisons of a sweep whose arms do other work than their
     baseline, oldest first.
     """

@@ -196,11 +196,8 @@ def split(
             )
         placed = {column.key: getattr(found, column.key) for column in placement.PLACEMENT_COLUMNS}
         children = insert_jobs(connection, [(part, placed) for part in parts], parent=row)
-        for sweep in (
-            connection.execute(select(SWEEP_JOB.c.sweep).where(SWEEP_JOB.c.job == row))
-            .scalars()
-            .all()
-        ):
+        linked = select(SWEEP_JOB.c.sweep).where(SWEEP_JOB.c.job == row)
+        for sweep in connection.execute(linked).scalars().all():
             link_jobs(connection, sweep, children)
     return children
 
@@ -217,13 +214,8 @@ def recover(engine: Engine) -> int:
         now = database_time(connection)
         dead = [row.owner for row in held if not is_alive(row.owner, now - row.renewed_at)]
         orphaned = update(JOB).where(RUNNING, JOB.c.owner.in_(dead))
-        return (
-            connection.execute(
-                orphaned.values(state="waiting", owner=None, renewed_at=None)
-            ).rowcount
-            if dead
-            else 0
-        )
+        again = orphaned.values(state="waiting", owner=None, renewed_at=None)
+        return connection.execute(again).rowcount if dead else 0
 
 
 def lacks_curves(engine: Engine) -> bool:

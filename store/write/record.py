@@ -210,13 +210,9 @@ def end_lease(
     ).one_or_none()
     if ended is None:
         found = connection.execute(HOLDER, {"row": row}).one_or_none()
-        now = (
-            "does not exist"
-            if found is None
-            else f"is held by {found.owner}"
-            if found.owner
-            else f"is {found.state}"
-        )
+        now = "does not exist"
+        if found is not None:
+            now = f"is held by {found.owner}" if found.owner else f"is {found.state}"
         raise LeaseError(
             f"job {row} {now}; it is no longer running for {owner}, whose result is not stored"
         )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SAME = tuple(name for name in Measurement.model_fields if name in REFERENCE.c)
+_OF_SET = ("title", "owner", "year", "url", "software", "counter")
 
 
 def import_references(engine: Engine, sets: Iterable[ReferenceSet]) -> dict[str, bool]:
@@ -49,10 +50,7 @@ def _columns(each: ReferenceSet, row: Measurement, place: int) -> dict[str, Any]
         "entry": place,
         "environment": each.environment,
         "source": "published",
-        **{
-            name: getattr(each, name)
-            for name in ("title", "owner", "year", "url", "software", "counter")
-        },
+        **{name: getattr(each, name) for name in _OF_SET},
         "place": each.where,
         "device_name": row.device,
         "is_baseline": each.is_baseline(row),

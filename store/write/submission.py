@@ -210,9 +210,7 @@ def submit_sweep(
                 [{"sweep": sweep, "comparison_id": key} for key in unlinked],
             )
             # imports NumPy and SciPy, which a plan submitted again does not need
-            from store.derive.break_evens import (
-                derive_sweep,
-            )
+            from store.derive.break_evens import derive_sweep
             from store.derive.panels import derive_sweep_panels
 
             derive_sweep(connection, sweep)
@@ -243,11 +241,9 @@ def _find(connection: Connection, new: NewSweep) -> tuple[int | None, int]:
     """
     revisions = select(SWEEP.c.id, SWEEP.c.revision, SWEEP.c.text).where(SWEEP.c.name == new.name)
     newest = connection.execute(revisions.order_by(SWEEP.c.revision.desc()).limit(1)).one_or_none()
-    return (
-        (None, 0)
-        if newest is None
-        else (newest.id if newest.text == new.text else None, newest.revision)
-    )
+    if newest is None:
+        return None, 0
+    return newest.id if newest.text == new.text else None, newest.revision
 
 
 def linked_comparisons(connection: Connection, sweep: int) -> set[str]:
@@ -404,12 +400,9 @@ def _drop_stale_plan(connection: Connection, name: str, wanted: set[int]) -> Non
         .order_by(JOB.c.id)
     )
     stale = [row for row in connection.execute(planned).all() if row.id not in wanted]
+    cancelled = update(JOB).where(JOB.c.id == bindparam("row")).values(state="cancelled")
     if waiting := [{"row": row.id} for row in stale if row.state == "waiting"]:
-        connection.execute(
-            update(JOB).where(JOB.c.id == bindparam("row")).values(state="cancelled"), waiting
-        )
+        connection.execute(cancelled, waiting)
+    unlinked = delete(SWEEP_JOB).where(SWEEP_JOB.c.job == bindparam("row"))
     if stale:
-        connection.execute(
-            delete(SWEEP_JOB).where(SWEEP_JOB.c.job == bindparam("row")),
-            [{"row": row.id} for row in stale],
-        )
+        connection.execute(unlinked, [{"row": row.id} for row in stale])

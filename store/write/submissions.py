@@ -80,12 +80,8 @@ def take_next(engine: Engine, above: int | None = None) -> Submission | None:
         first = first.where(SUBMISSION.c.priority > above)
     with writing(engine) as connection:
         now = database_time(connection)
-        running = select(SUBMISSION).where(SUBMISSION.c.state == "running")
-        dead = [
-            row.id
-            for row in connection.execute(running)
-            if not is_alive(row.owner, now - row.renewed_at)
-        ]
+        running = connection.execute(select(SUBMISSION).where(SUBMISSION.c.state == "running"))
+        dead = [row.id for row in running if not is_alive(row.owner, now - row.renewed_at)]
         again = {"state": "queued", "owner": None, "why": "its server ended before it did"}
         connection.execute(update(SUBMISSION).where(SUBMISSION.c.id.in_(dead)).values(again))
         found = connection.execute(first).one_or_none()
@@ -93,9 +89,8 @@ def take_next(engine: Engine, above: int | None = None) -> Submission | None:
             return None
         lease = {"state": "running", "owner": owner(), "renewed_at": now, "why": ""}
         begun = {"started_at": time.time(), "ended_at": None, "log": ""}
-        connection.execute(
-            update(SUBMISSION).where(SUBMISSION.c.id == found.id).values(**lease, **begun)
-        )
+        own = update(SUBMISSION).where(SUBMISSION.c.id == found.id)
+        connection.execute(own.values(**lease, **begun))
         return _submission(found)
 
 

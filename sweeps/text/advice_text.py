@@ -18,7 +18,7 @@ from sweeps.analysis.advice import (
     Ranking,
 )
 from sweeps.analysis.policy import rounded_down
-from sweeps.analysis.rows import AdviceRow, BreakEvenRow
+from sweeps.analysis.rows import AdviceRow, ClaimRow
 from sweeps.model.condition import Condition
 from sweeps.model.job import Comparison
 from sweeps.model.metrics import METRICS, find_metric
@@ -108,7 +108,7 @@ class Advice:
     max_drop: float | None = None
     pareto: tuple[str, ...] | None = None
     """Keys of the Pareto set, where it was requested."""
-    break_evens: Mapping[str, tuple[BreakEvenRow, ...]] = field(default_factory=dict)
+    break_evens: Mapping[str, tuple[ClaimRow, ...]] = field(default_factory=dict)
     """By key: what the curve of an arm claims over all sizes, as rows of the view `break_even`."""
     checks: tuple[NoiseFinding, ...] | None = None
     """Of the evidence of the first arm; `None` where they were not worked out, or it was not

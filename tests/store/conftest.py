@@ -3,13 +3,14 @@ simulated timings.
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from sqlalchemy import Engine, text
 
 from store.open.engine import connect
@@ -81,6 +82,12 @@ def a_job(
     )
 
 
+def arms_that_ran(job: Job, failures: Sequence[Failure]) -> tuple[int, ...]:
+    """The arms of a job that have results."""
+    failed = {failure.arm for failure in failures}
+    return tuple(arm for arm in range(len(job.arms)) if not {arm, None} & failed)
+
+
 def an_outcome(
     job: Job,
     *,
@@ -98,12 +105,7 @@ def an_outcome(
     failed arms have no samples.
     """
     random = np.random.default_rng(seed)
-    failed = {failure.arm for failure in failures}
-    ran = (
-        ()
-        if None in failed
-        else tuple(index for index in range(len(job.arms)) if index not in failed)
-    )
+    ran = arms_that_ran(job, failures)
     true = np.array([0.010, *(0.010 / speedup for speedup in speedups)])[list(ran)]
     seconds = true * np.exp(noise * random.standard_normal((pairs, len(ran))))
     tokens = prod(side // 16 for side in image_shape(job.condition.pixels))
@@ -171,21 +173,39 @@ def pooled(outcomes: Sequence[Outcome], arm: int = 1, floor_sd: float = FLOOR_SD
     return pool_visits(visits, [outcome.job.round for outcome in outcomes], floor_sd).speedup
 
 
+def with_samples(outcome: Outcome, **fields: Any) -> Outcome:
+    """The outcome with other fields of its samples, which are not checked."""
+    assert outcome.samples is not None
+    return outcome.model_copy(update={"samples": outcome.samples.model_copy(update=fields)})
+
+
+def seconds_of(outcome: Outcome) -> NDArray[np.float64]:
+    """The times of an outcome, of shape [rounds, columns]."""
+    assert outcome.samples is not None
+    return np.array(outcome.samples.seconds)
+
+
+def with_seconds(outcome: Outcome, seconds: NDArray[np.float64]) -> Outcome:
+    return with_samples(outcome, seconds=tuple(map(tuple, seconds.tolist())))
+
+
+def with_arms(outcome: Outcome, *fields: Mapping[str, Any]) -> Outcome:
+    """The outcome with other fields of its arms, in their order."""
+    arms = zip(outcome.arms, fields, strict=True)
+    return outcome.model_copy(
+        update={"arms": tuple(arm.model_copy(update=dict(own)) for arm, own in arms)}
+    )
+
+
 def two_slots(outcome: Outcome, **more: Any) -> Outcome:
     """The outcome of a dense and one other arm, had every round timed the dense one a second time,
     4 % slower than the first.
     """
-    assert outcome.samples is not None
-    seconds = tuple((first, arm, 1.04 * first) for first, arm in outcome.samples.seconds)
-    slots = {
-        "arms": (0, 1, 0),
-        "seconds": seconds,
-        "order": ((2, 0, 1),) * len(seconds),
-        "inner": (1, 1, 1),
-    }
-    return outcome.model_copy(
-        update={"samples": Samples.model_validate({**dict(outcome.samples), **slots, **more})}
-    )
+    seconds = tuple((first, arm, 1.04 * first) for first, arm in seconds_of(outcome).tolist())
+    slots = {"arms": (0, 1, 0), "seconds": seconds, "inner": (1, 1, 1), **more}
+    slots["order"] = ((2, 0, 1),) * len(seconds)
+    samples = Samples.model_validate({**dict(outcome.samples or ()), **slots})
+    return outcome.model_copy(update={"samples": samples})
 
 
 def an_evaluation(
@@ -201,12 +221,7 @@ def an_evaluation(
 ) -> Outcome:
     """What a worker would report of an accuracy job did its arms lose these shares of images."""
     random = np.random.default_rng(seed)
-    failed = {failure.arm for failure in failures}
-    ran = (
-        ()
-        if None in failed
-        else tuple(index for index in range(len(job.arms)) if index not in failed)
-    )
+    ran = arms_that_ran(job, failures)
     base = random.random(images) < 0.9
     ranks = [np.where(base, 0, random.integers(1, 10, images))]
     ranks += [np.where(random.random(images) < loss, 3, ranks[0]) for loss in losses]
@@ -249,6 +264,22 @@ def keep(engine: Engine, outcome: Outcome) -> bool:
     return record(engine, None, None, outcome)
 
 
+def keep_curve(
+    engine: Engine, speedups: Mapping[Any, float], name: str = "sweep", **more: Any
+) -> list[Job]:
+    """Submit a sweep of one arm at several sizes, and record it with these true speed-ups."""
+    jobs = [a_job(size) for size in speedups]
+    submit(engine, jobs, name)
+    for job, truth in zip(jobs, speedups.values(), strict=True):
+        keep(engine, an_outcome(job, speedups=(truth,), **more))
+    return jobs
+
+
+def table(engine: Engine, sql: str, **of: Any) -> list[tuple[Any, ...]]:
+    """The rows of a query as tuples."""
+    return [tuple(row.values()) for row in rows(engine, sql, **of)]
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "breakeven.db"
@@ -271,24 +302,22 @@ def engine(path: Path, empty_store: Path) -> Iterator[Engine]:
     engine.dispose()
 
 
+def a_sweep(name: str = "sweep", text: str = "text", **settings: Any) -> NewSweep:
+    return NewSweep(name, text, "Does it pay?", settings)
+
+
 def submit(
     engine: Engine,
     jobs: Iterable[Job],
     name: str = "sweep",
     text: str = "text",
+    *,
     since: int | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> int:
+    """A sweep that requests the comparisons of jobs, which are queued. Returns its row."""
     jobs = list(jobs)
-    requested = [
-        (comparison, job.content_hashes) for job in jobs for comparison in job.comparisons()
-    ]
-    return submit_sweep(
-        engine,
-        NewSweep(name, text, "Does it pay?", {"retry": {"max_attempts": 2}}),
-        requested,
-        jobs,
-        since,
-    )
+    return submit_sweep(engine, a_sweep(name, text, **settings or {}), jobs, jobs, since)
 
 
 def states(engine: Engine) -> list[str]:

@@ -22,8 +22,8 @@ from sweeps.model.outcome import (
     TextScores,
     pack,
 )
+from tests.store.conftest import CPU, arms_that_ran
 
-CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2", "torch": "2.0"})
 NOW = 1_790_000_000.0
 MODEL = "llama-220m"
 
@@ -98,12 +98,7 @@ def a_generation(
     for the first token.
     """
     random = np.random.default_rng(seed)
-    failed = {failure.arm for failure in failures}
-    ran = (
-        ()
-        if None in failed
-        else tuple(index for index in range(len(job.arms)) if index not in failed)
-    )
+    ran = arms_that_ran(job, failures)
     tpot = 0.030 / np.array(speedups)[list(ran)]
     series = {"ttft": np.full(len(ran), 0.2), "tpot": tpot, "time_per_char": (0.2 + 31 * tpot) / 96}
     spoilt = {
@@ -182,12 +177,7 @@ def a_reading(
     `tokens` are those of a window.
     """
     random = np.random.default_rng(1)
-    failed = {failure.arm for failure in failures}
-    ran = (
-        ()
-        if None in failed
-        else tuple(index for index in range(len(job.arms)) if index not in failed)
-    )
+    ran = arms_that_ran(job, failures)
     size = random.integers(200, 600, windows)
     hardness = 2.2 + 0.4 * random.standard_normal(windows)
     each = tokens or (100,) * len(job.arms)

@@ -1,11 +1,12 @@
-"""Advice read from a store: failures at a size, other metrics, batches and the policy that rests on
-the same arms.
+"""Advice read from a store: the arms and conditions that it rests on, failures at a size, other
+metrics, batches and the policy that rests on the same arms.
 """
 
+import json
 import re
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from store.errors import StoreError
 from store.read.advice.advice import (
@@ -13,12 +14,27 @@ from store.read.advice.advice import (
     MethodFacts,
     RefusedError,
     advice_of,
+    at_batch,
     checked,
     condition_arms,
 )
 from store.read.advice.policy_file import policy_file
-from store.read.advice.timed_arms import measured_conditions, timed_batches, timed_sizes
+from store.read.advice.timed_arms import (
+    amounts_of,
+    fresh_figures,
+    measured_conditions,
+    provenance_rows,
+    qualities_of,
+    timed_arms,
+    timed_batches,
+    timed_conditions,
+    timed_sizes,
+)
+from store.rows.placement import Place
+from store.write.record import record_imported
+from store.write.submission import newest_attempt
 from sweeps.analysis.policy import Policy
+from sweeps.model.job import DENSE, Arm, Comparison, Step
 from sweeps.model.outcome import Failure
 from sweeps.text.advice_text import (
     Advice,
@@ -29,7 +45,17 @@ from sweeps.text.advice_text import (
     claim_sentence,
     doubt_sentence,
 )
-from tests.store.conftest import a_job, an_outcome, in_visits, keep, submit
+from tests.store.conftest import (
+    CPU,
+    a_job,
+    an_evaluation,
+    an_outcome,
+    in_visits,
+    keep,
+    seconds_of,
+    submit,
+    with_seconds,
+)
 from tests.store.language_fixtures import MODEL, a_generation, a_generation_job, larosa
 
 METHODS = MethodFacts(
@@ -37,6 +63,8 @@ METHODS = MethodFacts(
     lambda method: "control" if method == "random" else "optimisation",
 )
 DEIT = "deit_tiny_patch16_224"
+HERE = Place(CPU.environment_id, "here")
+LATER = 1_790_100_000.0
 MEMORY = Failure(
     arm=2, reason="out_of_memory", message="CUDA out of memory\nTried to allocate 2 GiB"
 )
@@ -47,24 +75,18 @@ def kept(
     *,
     failing: tuple[int, ...] = (),
     sizes: tuple[int, ...] = (64, 96, 128, 160, 192),
-    batch_size: int = 1,
+    **condition: int,
 ) -> None:
     """Two arms at each size, faster the larger it is; at some of them the second one has no memory
     left.
     """
     for number, size in enumerate(sizes):
-        job = a_job(size, (0.5, 0.7), batch_size=batch_size)
+        job, work = a_job(size, (0.5, 0.7), **condition), (size // 16) ** 2 / 50
+        costs = ((0.85, 0.7), (0.7, 0.5))
+        speedups = [(1 + work) / (launch + share * work) for launch, share in costs]
         failures = (MEMORY,) if size in failing else ()
-        work = (size // 16) ** 2 / 50
-        speedups = [
-            (1 + work) / (launch + share * work) for launch, share in ((0.85, 0.7), (0.7, 0.5))
-        ]
-        keep(
-            engine,
-            an_outcome(
-                job, speedups=speedups, failures=failures, seed=number, ended_at=1.79e9 + number
-            ),
-        )
+        more = {"seed": number, "ended_at": 1.79e9 + number}
+        keep(engine, an_outcome(job, speedups=speedups, failures=failures, **more))
 
 
 def only(engine: Engine, tokens: int, **more: object) -> Advice:
@@ -72,37 +94,174 @@ def only(engine: Engine, tokens: int, **more: object) -> Advice:
     return found
 
 
-def test_what_failed_at_a_size_is_named_and_not_interpolated(engine: Engine) -> None:
-    """An arm that has no memory at a size between two where it was timed is not ranked there, and
-    the reason is given.
-    """
-    kept(engine, failing=(128,))
-    assert [each.label.split()[1] for each in only(engine, 36).found if "0.7" in each.label]
-    found = only(engine, 64)
-    assert [each.label for each in found.found if "0.7" in each.label] == []
-    ((label, reason, _),) = found.left_out
-    assert "0.7" in label
-    assert reason == "failed: out of memory (CUDA out of memory)"
-    assert f"Not ranked: {label}: {reason}" in list(advice_notes(found))
-    assert advice_dict(found)["not_ranked"] == [{"arm": label, "reason": reason}]
-    elsewhere = only(engine, 100)
-    assert [each.label for each in elsewhere.left_out] == []
-
-
-def test_a_policy_does_not_reach_across_a_failure(engine: Engine) -> None:
-    """Between two sizes where an arm is faster it is used, but not up to a size at which it
-    failed.
-    """
-    kept(engine, failing=(128,))
+def policy_of(engine: Engine) -> Policy:
     (condition,) = condition_arms(engine, METHODS, model=DEIT)
     made = policy_file(engine, [condition], max_drop=None, created=1.79e9)
-    policy = Policy(made.content)
+    (rule,) = made.content["rules"]
+    lowest = f", by intervals of {100 * rule['level']:.4g} % each:"
+    assert made.lines[0].endswith(lowest)
+    assert made.rules == 1
+    assert rule["level"] == pytest.approx(1 - 0.01 / rule["intervals"])
+    return Policy(made.content)
+
+
+def test_rows_have_what_an_interval_is_made_of(engine: Engine) -> None:
+    """Standard error, degrees of freedom, the comparison itself, and one group for all sizes of a
+    condition. What a paper states is no measurement of a machine; an unknown model names the
+    nearest.
+    """
+    with pytest.raises(StoreError, match="contains no timed comparison; measure some first"):
+        timed_arms(engine)
+    for job in (a_job(64), a_job(128), a_job(64, batch_size=8)):
+        keep(engine, an_outcome(job))
+    found = timed_arms(engine, DEIT, "cpu")
+    assert sorted(row.tokens for row in found) == [16, 16, 64]
+    assert all(row.effect_se and row.effect_freedom for row in found)
+    assert len({(row.batch_size, row.condition_group) for row in found}) == 2
+    assert len({row.condition_group for row in found}) == 2
+    for row in found:
+        comparison = Comparison.model_validate_json(row.payload)
+        assert (comparison.question_id, comparison.baseline) == (row.question_id, DENSE)
+        assert comparison.condition == row.condition
+        assert row.condition.batch_size == row.batch_size
+    with pytest.raises(StoreError, match=f"of {DEIT[:-1]}5; did you mean '{DEIT}'"):
+        timed_arms(engine, f"{DEIT[:-1]}5")
+    with pytest.raises(StoreError, match="timed on device cuda"):
+        timed_arms(engine, DEIT, "cuda")
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE effect_row SET source = 'published'"))
+    with pytest.raises(StoreError, match="contains no timed comparison"):
+        timed_arms(engine, DEIT, "cpu")
+
+
+def test_quality_stays_with_its_data_set(engine: Engine) -> None:
+    """One row for each data set of an arm: the newest without a flag."""
+    keep(engine, an_outcome(a_job()))
+    evaluated = a_job(kind="accuracy")
+    folder = evaluated.condition.model_copy(update={"data": "imagefolder:x"})
+    for job in (evaluated, evaluated.model_copy(update={"condition": folder})):
+        keep(engine, an_evaluation(job))
+    timed = timed_arms(engine)
+    found = qualities_of(engine, timed)
+    assert sorted(str(row.data) for row in found) == ["digits", "imagefolder:x"]
+    assert {row.quality_pair_id for row in found} == {row.quality_pair_id for row in timed}
+    assert amounts_of(engine, timed) == qualities_of(engine, []) == []
+
+
+def test_new_attempts_alone(engine: Engine) -> None:
+    """The pooled effect counts both attempts, the fresh one only what came after."""
+
+    def fresh(since: int, place: Place = HERE) -> dict[str, object] | None:
+        (comparison,) = a_job().comparison_ids()
+        return fresh_figures(engine, comparison, "latency", place, since=since, metric="latency")
+
+    keep(engine, an_outcome(a_job(), speedups=(1.5,)))
+    since = newest_attempt(engine)
+    assert fresh(since) is None
+    more = {"seed": 1, "pairs": 50, "ended_at": LATER, "flags": ("contended",)}
+    keep(engine, an_outcome(a_job(), speedups=(1.3,), **more))
+    found = fresh(since)
+    assert found is not None
+    assert (found["n"], found["verdict"], found["flags"]) == (50, "faster", "contended")
+    assert found["effect"] == pytest.approx(1.3, abs=0.02)
+    (pooled,) = timed_arms(engine)
+    assert (pooled.pairs, pooled.rounds, 1.3 < pooled.speedup < 1.5) == (90, 2, True)
+    assert fresh(0, Place(CPU.environment_id, "elsewhere")) is None
+
+
+def test_provenance_of_a_sweep(engine: Engine) -> None:
+    """Where, when, from which commit and in how many attempts; attempts of other sweeps do not
+    count.
+    """
+    own, other = a_job(64), a_job(128)
+    submit(engine, [own], "own")
+    submit(engine, [other], "other")
+    for job, host, at in (
+        (own, "here", 1.79e9),
+        (own, "here", LATER),
+        (own, "there", LATER),
+        (other, "here", LATER + 500),
+    ):
+        keep(engine, an_outcome(job, host=host, ended_at=at))
+    rows = provenance_rows(engine, "own")
+    columns = ["host", "attempts", "first", "last", "commit", "device_name"]
+    of = ("0123abc", "Imaginary CPU")
+    assert sorted(rows[columns].itertuples(index=False, name=None)) == [
+        ("here", 2, 1.79e9 - 10, LATER, *of),
+        ("there", 1, LATER - 10, LATER, *of),
+    ]
+    assert json.loads(rows["facts"].iloc[0]) == {"cores": "2", "torch": "2.0"}
+    assert provenance_rows(engine, "none").empty
+
+
+def test_conditions_that_were_timed(engine: Engine) -> None:
+    """The fullest is first, and what one is read alone is what it is among all. Arms of sweeps and
+    imported ones are both choices, counted once.
+    """
+    for threads, sizes in ((1, (64, 96)), (2, (64, 96, 128))):
+        jobs = [a_job(size, (0.5, 0.7), threads=threads) for size in sizes]
+        submit(engine, jobs, f"threads-{threads}")
+        kept(engine, sizes=sizes, threads=threads)
+    kept(engine, sizes=(64, 96), failing=(64,), batch_size=8)
+    fullest = timed_conditions(engine, DEIT, 1)
+    assert [each.points for each in fullest] == [6, 4]
+    for limit in ({"metric": "tpot"}, {"runtime": "compile"}, {"device": "cuda"}):
+        assert timed_conditions(engine, DEIT, 1, **limit) == []
+    assert timed_sizes(engine, DEIT, 1) == {16: 2, 36: 2, 64: 2}, "those of the fullest condition"
+    assert (timed_sizes(engine, DEIT, 8), timed_batches(engine, DEIT, "cpu")) == (
+        {16: 1, 36: 2},
+        [1, 8],
+    )
+    columns = ["model", "device", "batch_size", "runtime", "metric", "points"]
+    found = measured_conditions(engine)[columns].itertuples(index=False, name=None)
+    assert list(found) == [
+        (DEIT, "cpu", batch, "eager", "latency", points) for batch, points in ((1, 10), (8, 3))
+    ]
+    request = AdviceRequest(DEIT, 36, 1)
+    both = {each.condition.threads: each for each in at_batch(engine, request, METHODS)}
+    for condition, threads in zip(fullest, (2, 1), strict=True):
+        (alone,) = at_batch(engine, request, METHODS, (condition,))
+        assert advice_dict(alone.advice(36)) == advice_dict(both[threads].advice(36))
+
+
+def test_an_arm_that_always_failed(engine: Engine) -> None:
+    """It has no point anywhere, and is named all the same where its condition is read alone."""
+    planned = a_job(64, (0.5, 0.7))
+    other = Arm(stack=(Step(method="tome", params={"r_ratio": 0.06}, version=1),))
+    job = planned.model_copy(update={"arms": (*planned.arms[:2], other)})
+    submit(engine, [job])
+    keep(engine, an_outcome(job, speedups=(1.2, 1.4), failures=(MEMORY,)))
+    (condition,) = timed_conditions(engine, DEIT, 1)
+    (alone,) = at_batch(engine, AdviceRequest(DEIT, 16, 1), METHODS, (condition,))
+    assert condition.points == 1
+    assert [(each.method, each.tokens) for each in alone.failures] == [("tome", 16)]
+
+
+def test_what_failed_at_a_size_is_named_and_not_interpolated(engine: Engine) -> None:
+    """An arm that has no memory at a size between two where it was timed is not ranked there, and
+    the reason is given; a policy does not reach across it. Each row has its time with that of the
+    unmodified model beside it; between two sizes there is none.
+    """
+    kept(engine, failing=(128,))
+    ranked = {tokens: only(engine, tokens) for tokens in (36, 64, 100)}
+    assert [len(each.found) for each in ranked.values()] == [2, 1, 2]
+    ((label, reason, _),) = ranked[64].left_out
+    assert ("0.7" in label, reason) == (True, "failed: out of memory (CUDA out of memory)")
+    assert f"Not ranked: {label}: {reason}" in list(advice_notes(ranked[64]))
+    assert advice_dict(ranked[64])["not_ranked"] == [{"arm": label, "reason": reason}]
+    policy = policy_of(engine)
     chosen = {
         tokens: policy.choose(tokens=tokens, batch=1).params.get("keep_rate")
         for tokens in (36, 50, 64, 80, 100)
     }
     assert chosen == {36: 0.7, 50: 0.5, 64: 0.5, 80: 0.5, 100: 0.7}
-    assert (made.rules, made.arms) == (1, 2)
+    headings, rows = advice_table(ranked[36])
+    place = headings.index("latency, ms (unmodified)")
+    assert all("(" in row[place] for row in rows if row[1] != "the unmodified model")
+    first, between = ranked[36].found[0], only(engine, 50)
+    assert first.ms == (first.rows[0].baseline_ms, first.rows[0].arm_ms)
+    assert {row[place] for row in advice_table(between)[1]} == {"-"}
+    assert advice_dict(between)["arms"][0]["arm_ms"] is None
 
 
 def test_a_size_at_which_all_failed_has_no_arm_in_a_policy(engine: Engine) -> None:
@@ -110,17 +269,13 @@ def test_a_size_at_which_all_failed_has_no_arm_in_a_policy(engine: Engine) -> No
     around it.
     """
     kept(engine, sizes=(64, 192))
-    lost = a_job(128, (0.5, 0.7))
-    failures = tuple(
-        Failure(arm=arm, reason="unsupported", message="too few tokens") for arm in (1, 2)
-    )
-    keep(engine, an_outcome(lost, speedups=(1.2, 1.4), failures=failures, ended_at=1.79e9 + 9))
-    (condition,) = condition_arms(engine, METHODS, model=DEIT)
-    policy = Policy(policy_file(engine, [condition], max_drop=None, created=1.79e9).content)
-    assert [
-        policy.choose(tokens=tokens, batch=1).unmodified for tokens in (16, 40, 64, 100, 144)
-    ] == [False, True, True, True, False]
-    assert condition.at(64).found == ()
+    failures = [MEMORY.model_copy(update={"arm": arm}) for arm in (1, 2)]
+    lost = an_outcome(a_job(128, (0.5, 0.7)), speedups=(1.2, 1.4), failures=failures)
+    keep(engine, lost)
+    policy = policy_of(engine)
+    unmodified = [policy.choose(tokens=tokens, batch=1).unmodified for tokens in (16, 40, 64, 100)]
+    assert unmodified == [False, True, True, True]
+    assert not policy.choose(tokens=144, batch=1).unmodified
 
 
 def test_a_batch_at_which_all_failed_is_refused_with_the_reason(engine: Engine) -> None:
@@ -128,13 +283,10 @@ def test_a_batch_at_which_all_failed_is_refused_with_the_reason(engine: Engine) 
     there.
     """
     kept(engine, sizes=(64,))
-    big = a_job(64, (0.5,), batch_size=64)
     failure = Failure(arm=1, reason="out_of_memory", message="no memory")
-    keep(engine, an_outcome(big, failures=(failure,), ended_at=1.79e9 + 9))
-    with pytest.raises(
-        RefusedError,
-        match=r"at batch 64, and nothing is extrapolated; measured batches: 1 \(.*out of memory",
-    ) as refused:
+    keep(engine, an_outcome(a_job(64, (0.5,), batch_size=64), failures=(failure,)))
+    message = r"at batch 64, and nothing is extrapolated; measured batches: 1 \(.*out of memory"
+    with pytest.raises(RefusedError, match=message) as refused:
         advice_of(engine, AdviceRequest(DEIT, 16, 64), METHODS)
     assert refused.value.batches == (1,)
     with pytest.raises(RefusedError) as refused:
@@ -150,60 +302,12 @@ def test_arms_are_ranked_by_each_metric_of_a_kind(engine: Engine) -> None:
     answers = {}
     for metric in (None, "time_per_char", "tpot", "ttft"):
         (answers[metric],) = advice_of(engine, AdviceRequest(MODEL, 64, 1, metric=metric), METHODS)
-    assert advice_dict(answers[None]) == advice_dict(answers["time_per_char"])
+    assert advice_dict(answers.pop(None)) == advice_dict(answers["time_per_char"])
     assert "in time per output token" in advice_sentence(answers["tpot"])
     assert "time to the first token, ms (unmodified)" in advice_table(answers["ttft"])[0]
-    values = {
-        metric: answers[metric].found[0].arm.speedup.value
-        for metric in ("time_per_char", "tpot", "ttft")
-    }
-    assert len(set(values.values())) == 3
+    assert len({each.found[0].arm.speedup.value for each in answers.values()}) == 3
     with pytest.raises(StoreError, match="by latency; timed are time_per_char, tpot, ttft"):
         advice_of(engine, AdviceRequest(MODEL, 64, 1, metric="latency"), METHODS)
-
-
-def test_times_and_ranges_of_the_unmodified_model(engine: Engine) -> None:
-    """Each row has its time with that of the unmodified model beside it; between two sizes there is
-    none.
-    """
-    kept(engine)
-    headings, rows = advice_table(only(engine, 36))
-    place = headings.index("latency, ms (unmodified)")
-    assert all("(" in row[place] for row in rows if row[1] != "the unmodified model")
-    found = only(engine, 36).found[0]
-    assert found.ms == (found.rows[0].baseline_ms, found.rows[0].arm_ms)
-    between = only(engine, 50)
-    assert {row[place] for row in advice_table(between)[1]} == {"-"}
-    assert advice_dict(between)["arms"][0]["arm_ms"] is None
-
-
-def test_choices_are_those_that_were_timed(engine: Engine) -> None:
-    """Model, device, batch, runtime, metric and tokens of what was compared with the unmodified
-    model, with the number of arms.
-    """
-    kept(engine, sizes=(64,), failing=(64,))
-    kept(engine, sizes=(64, 96), batch_size=8)
-    found = measured_conditions(engine)
-    rows = {
-        (row.model, row.device, row.batch_size, row.runtime, row.metric): row.points
-        for row in found.itertuples()
-    }
-    assert rows == {
-        (DEIT, "cpu", 1, "eager", "latency"): 1,
-        (DEIT, "cpu", 8, "eager", "latency"): 4,
-    }
-    assert timed_batches(engine, DEIT, "cpu") == [1, 8]
-    assert (timed_sizes(engine, DEIT, 8), timed_sizes(engine, DEIT, 1)) == ({16: 2, 36: 2}, {16: 1})
-
-
-def test_swept_and_imported_arms_are_both_choices(engine: Engine) -> None:
-    """What a sweep requested is counted with its panels; the same arms are not counted twice."""
-    job = a_job(64, (0.5, 0.7))
-    submit(engine, [job])
-    keep(engine, an_outcome(job, speedups=(1.2, 1.4)))
-    kept(engine, sizes=(96,), batch_size=8)
-    found = measured_conditions(engine)
-    assert dict(zip(found["batch_size"], found["points"], strict=True)) == {1: 2, 8: 2}
 
 
 def test_where_the_curve_pays_and_the_size_does_not_show_it_both_are_stated(engine: Engine) -> None:
@@ -213,17 +317,15 @@ def test_where_the_curve_pays_and_the_size_does_not_show_it_both_are_stated(engi
     gains, rates = {32: 0.8, 64: 0.9, 96: 1.05, 128: 1.15}, (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
     submit(engine, [a_job(size, rates) for size in gains])
     for number, (size, gain) in enumerate(gains.items()):
-        job, ended_at = a_job(size, rates), 1.79e9 + 10 * number
-        for outcome in in_visits(
-            job, 3, speedups=(gain,) * len(rates), seed=number, ended_at=ended_at
-        ):
-            keep(engine, outcome)
+        more = {"seed": number, "ended_at": 1.79e9 + 10 * number}
+        visits = in_visits(a_job(size, rates), 3, speedups=(gain,) * len(rates), **more)
+        record_imported(engine, visits)
     found = {tokens: only(engine, tokens) for tokens in (4, 28, 37, 64)}
-    assert claim_sentence(found[4]) == claim_sentence(found[28]) == claim_sentence(found[64]) == ""
-    words = claim_sentence(found[37])
-    assert re.match(
-        r"Over all sizes, topk .* pays from 36 tokens on .* At 37 tokens alone, ", words
-    )
+    claims = {tokens: claim_sentence(advice) for tokens, advice in found.items()}
+    words = claims.pop(37)
+    assert set(claims.values()) == {""}
+    claim = r"Over all sizes, topk .* pays from 36 tokens on .* At 37 tokens alone, "
+    assert re.match(claim, words)
     assert advice_dict(found[37])["claim"] == words
 
 
@@ -232,37 +334,14 @@ def test_the_evidence_of_the_first_arm_is_checked(engine: Engine) -> None:
     fresh pairs; others raise none.
     """
     whole = an_outcome(a_job(64), speedups=(1.4,), pairs=60)
-    samples = whole.samples
-    assert samples is not None
-    drifted = tuple(
-        tuple(
-            value * (1.3 if number >= 30 and samples.arms[column] == 1 else 1.0)
-            for column, value in enumerate(row)
-        )
-        for number, row in enumerate(samples.seconds)
-    )
-    keep(
-        engine,
-        whole.model_copy(update={"samples": samples.model_copy(update={"seconds": drifted})}),
-    )
+    seconds = seconds_of(whole)
+    seconds[30:, 1] *= 1.3
+    keep(engine, with_seconds(whole, seconds))
     advice = checked(engine, only(engine, 16))
     words = doubt_sentence(advice, "breakeven advise --confirm")
     assert words.startswith("Its evidence: ")
     assert "a doubt: earlier and later half" in words
     assert words.endswith("measure it again. On fresh pairs: breakeven advise --confirm")
-    assert [each["check"] for each in advice_dict(advice)["checks"] if each["doubt"]] == [
-        "Earlier and later half"
-    ]
+    doubts = [each["check"] for each in advice_dict(advice)["checks"] if each["doubt"]]
+    assert doubts == ["Earlier and later half"]
     assert doubt_sentence(only(engine, 16), "breakeven advise --confirm") == ""
-
-
-def test_policies_name_the_level_of_their_intervals(engine: Engine) -> None:
-    """Two arms at five sizes share the error: each interval has the level that the rule states, and
-    its lines too.
-    """
-    kept(engine)
-    (condition,) = condition_arms(engine, METHODS, model=DEIT)
-    made = policy_file(engine, [condition], max_drop=None, created=1.79e9)
-    (rule,) = made.content["rules"]
-    assert (rule["intervals"], rule["level"]) == (10, pytest.approx(0.999))
-    assert made.lines[0].endswith(", by intervals of 99.9 % each:")

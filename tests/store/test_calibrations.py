@@ -11,20 +11,28 @@ from sqlalchemy import Engine
 from store.write.calibrations import freeze_calibrations
 from store.write.reanalysis import reanalyse
 from store.write.record import record_imported
-from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Job
 from sweeps.model.outcome import SAME_COUNTS
 from sweeps.stats.visits import FLOOR_SD
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import CPU, a_job, an_outcome, keep, pooled
+from tests.store.conftest import (
+    CPU,
+    a_job,
+    an_outcome,
+    keep,
+    pooled,
+    submit,
+    table,
+    with_arms,
+)
 
 TAU = 0.02
 HERE = [CPU.environment_id]
 
 
-def repeats(engine: Engine, job: Job, processes: int = 8) -> None:
+def repeats(engine: Engine, processes: int = 8) -> None:
     """A calibration sweep whose job ran in fresh processes that differ by `TAU`."""
-    submit_sweep(engine, NewSweep("calibration", "text", "?"), [job], [])
+    job = a_job(64)
+    submit(engine, [job], "calibration")
     bias = np.random.default_rng(3).normal(0, TAU, processes)
     outcomes = [
         an_outcome(job, speedups=(1.5 * np.exp(b),), noise=0.005, seed=n)
@@ -39,16 +47,14 @@ def test_the_term_is_estimated_and_stored(engine: Engine) -> None:
     """Eight processes that differ by 2 % are found to, with an interval, once however often it is
     computed.
     """
-    repeats(engine, a_job(64))
+    repeats(engine)
     (found,) = freeze_calibrations(engine, "calibration", HERE)
     assert found["tau_low"] < TAU < found["tau_high"]
     assert found["tau"] < found["process_sd"] < found["tau_high"]
     assert (found["size_class"], found["processes"], found["contrasts"]) == ("up to 10 M", 8, 1)
     (again,) = freeze_calibrations(engine, "calibration", HERE)
     (stored,) = rows(engine, "SELECT * FROM calibration")
-    assert stored == {
-        name: value for name, value in found.items() if name not in ("before", "null_tau")
-    }
+    assert found == stored | {name: found[name] for name in ("before", "null_tau")}
     assert (found["before"], again["before"]) == (None, found["process_sd"])
     assert again["calibration_id"] == found["calibration_id"]
 
@@ -57,10 +63,9 @@ def test_one_process_gives_no_calibration(engine: Engine) -> None:
     """Nothing is estimated from one process, from another environment, or from a sweep that is not
     there.
     """
-    repeats(engine, a_job(64), processes=1)
-    assert freeze_calibrations(engine, "calibration", HERE) == []
-    assert freeze_calibrations(engine, "calibration", ["elsewhere"]) == []
-    assert freeze_calibrations(engine, "none", HERE) == []
+    repeats(engine, processes=1)
+    for sweep, where in (("calibration", HERE), ("calibration", ["elsewhere"]), ("none", HERE)):
+        assert freeze_calibrations(engine, sweep, where) == []
 
 
 def test_calibrating_changes_new_attempts_alone(engine: Engine) -> None:
@@ -68,7 +73,7 @@ def test_calibrating_changes_new_attempts_alone(engine: Engine) -> None:
     from the new spread.
     """
     keep(engine, an_outcome(a_job(96)))
-    repeats(engine, a_job(64))
+    repeats(engine)
     figures = "SELECT * FROM effect_row ORDER BY comparison_id, metric"
     before = rows(engine, figures)
     assert [row["calibration_id"] for row in before] == [None, None]
@@ -78,38 +83,34 @@ def test_calibrating_changes_new_attempts_alone(engine: Engine) -> None:
     keep(engine, an_outcome(a_job(128), seed=1))
     after = rows(engine, figures)
     (new,) = [row for row in after if row not in before]
-    assert (new["effect_se"], new["calibration_id"]) == (
-        pytest.approx(found["process_sd"]),
-        found["calibration_id"],
-    )
+    spread, carried = pytest.approx(found["process_sd"]), found["calibration_id"]
+    assert (new["effect_se"], new["calibration_id"]) == (spread, carried)
     assert [row for row in after if row in before] == before
     assert reanalyse(engine) == 3
     final = rows(engine, figures)
-    assert {row["calibration_id"] for row in final} == {found["calibration_id"]}
-    assert [row["effect_se"] for row in final if row["rounds"] == 1] == [
-        pytest.approx(found["process_sd"])
-    ] * 2
+    assert {row["calibration_id"] for row in final} == {carried}
+    assert [row["effect_se"] for row in final if row["rounds"] == 1] == [spread] * 2
     assert found["process_sd"] > FLOOR_SD
-    carried = rows(engine, "SELECT DISTINCT calibration_id FROM attempt")
-    assert [row["calibration_id"] for row in carried] == [found["calibration_id"]]
+    assert table(engine, "SELECT DISTINCT calibration_id FROM attempt") == [(carried,)]
     assert sorted(len(json.loads(row["processes"])) for row in final) == [1, 1, 8]
 
 
-def test_another_size_class_keeps_the_default(engine: Engine) -> None:
-    """A model of another size class, or another environment, is not measured with this
-    calibration.
+def test_what_keeps_the_default(engine: Engine) -> None:
+    """A model of another size class, another environment, and arms with the baseline's counts: a
+    calibration is about arms that do other work.
     """
-    repeats(engine, a_job(64))
-    freeze_calibrations(engine, "calibration", HERE)
-    outcome = an_outcome(a_job(128))
-    large = tuple(arm.model_copy(update={"parameters": 86_000_000}) for arm in outcome.arms)
+    repeats(engine)
+    (frozen,) = freeze_calibrations(engine, "calibration", HERE)
+    own, same, large = (an_outcome(a_job(size)) for size in (96, 128, 160))
+    same = with_arms(same, *[{name: getattr(same.arms[0], name) for name in SAME_COUNTS}] * 2)
+    large = with_arms(large, *[{"parameters": 86_000_000}] * 2)
     other = CPU.model_copy(update={"facts": {"cores": "4"}})
-    record_imported(
-        engine,
-        [outcome.model_copy(update={"arms": large}), an_outcome(a_job(160), environment=other)],
-    )
-    found = rows(engine, "SELECT effect_se, calibration_id FROM effect_row WHERE tokens > 40")
-    assert [tuple(row.values()) for row in found] == [(pytest.approx(FLOOR_SD), None)] * 2
+    elsewhere = an_outcome(a_job(192), environment=other)
+    assert [each.same_work(each.job.pairs[0]) for each in (own, same)] == [False, True]
+    record_imported(engine, [own, same, large, elsewhere])
+    found = table(engine, "SELECT effect_se FROM effect_row WHERE tokens > 16 ORDER BY tokens")
+    spread, default = pytest.approx(frozen["process_sd"]), pytest.approx(FLOOR_SD)
+    assert found == [(spread,), (default,), (default,), (default,)]
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.03])
@@ -119,35 +120,13 @@ def test_attempts_of_two_calibrations_are_pooled(engine: Engine, noise: float) -
     """
     first, second = (an_outcome(a_job(96), seed=n, noise=noise) for n in range(2))
     keep(engine, first)
-    repeats(engine, a_job(64))
+    repeats(engine)
     (found,) = freeze_calibrations(engine, "calibration", HERE)
     keep(engine, second)
     (row,) = rows(engine, "SELECT * FROM effect_row WHERE tokens = 36")
     assert row["calibration_id"] == found["calibration_id"]
     assert len(json.loads(row["processes"])) == 2
     expected = pooled([first, second], floor_sd=found["process_sd"])
-    assert (row["effect_se"], row["effect_freedom"]) == pytest.approx(
-        (expected.se, expected.freedom)
-    )
+    spread = (row["effect_se"], row["effect_freedom"])
+    assert spread == pytest.approx((expected.se, expected.freedom))
     assert row["effect_se"] > pooled([first, second]).se
-
-
-def test_arms_of_the_same_work_keep_the_default(engine: Engine) -> None:
-    """A calibration is about arms that do other work; those with the baseline's counts start from
-    the default spread.
-    """
-    repeats(engine, a_job(64))
-    (frozen,) = freeze_calibrations(engine, "calibration", HERE)
-    other = an_outcome(a_job(96))
-    counts = {name: getattr(other.arms[0], name) for name in SAME_COUNTS}
-    same = an_outcome(a_job(128))
-    same = same.model_copy(
-        update={"arms": tuple(arm.model_copy(update=counts) for arm in same.arms)}
-    )
-    assert [outcome.same_work(outcome.job.pairs[0]) for outcome in (other, same)] == [False, True]
-    record_imported(engine, [other, same])
-    found = rows(engine, "SELECT effect_se FROM effect_row WHERE tokens > 16 ORDER BY tokens")
-    assert [row["effect_se"] for row in found] == [
-        pytest.approx(frozen["process_sd"]),
-        pytest.approx(FLOOR_SD),
-    ]

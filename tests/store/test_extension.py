@@ -8,17 +8,25 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine, inspect
 
 from store.open.engine import connect
 from store.write.reanalysis import reanalyse
 from sweeps.model.kinds import KINDS, KindSpec
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import MetricValue, Outcome
-from tests.store.conftest import a_job, an_outcome, keep, submit
+from tests.store.conftest import (
+    a_job,
+    an_outcome,
+    keep,
+    seconds_of,
+    submit,
+    table,
+    with_arms,
+    with_samples,
+)
 
 ROOT = Path(__file__).parents[2]
 MIGRATION = '''"""What a worker reports of the first call, in the tables of arms and effects."""
@@ -70,21 +78,26 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(KINDS, name, changed)
 
 
-def rows(engine: Engine, view: str) -> list[dict[str, Any]]:
-    with engine.connect() as connection:
-        return [dict(row._mapping) for row in connection.execute(text(f"SELECT * FROM {view}"))]
+def copied(tmp_path: Path, *folders: str) -> Path:
+    """Folders of the source, to be changed."""
+    for folder in folders:
+        shutil.copytree(ROOT / folder, tmp_path / "source" / folder)
+    return tmp_path / "source"
+
+
+def executed(source: Path, *command: str) -> "subprocess.CompletedProcess[str]":
+    done = [sys.executable, *command]
+    return subprocess.run(done, cwd=source, capture_output=True, text=True, check=False)
 
 
 def with_toy(outcome: Outcome) -> Outcome:
     """The outcome with samples of the metric `toy`, in which the arm is twice as fast, and with the
     energy of each arm.
     """
-    assert outcome.samples is not None
-    times = tuple((seconds[0], seconds[0] / 2) for seconds in outcome.samples.seconds)
-    samples = outcome.samples.model_copy(update={"series": {"toy": times}})
+    times = tuple((first, first / 2) for first, _ in seconds_of(outcome).tolist())
     energy = MetricValue(name="toy_energy", value=3.0, unit="J")
-    arms = tuple(arm.model_copy(update={"metrics": (*arm.metrics, energy)}) for arm in outcome.arms)
-    return outcome.model_copy(update={"samples": samples, "arms": arms})
+    metrics = [{"metrics": (*arm.metrics, energy)} for arm in outcome.arms]
+    return with_arms(with_samples(outcome, series={"toy": times}), *metrics)
 
 
 @pytest.mark.parametrize(
@@ -100,12 +113,13 @@ def test_a_declared_metric_and_kind_are_stored_and_shown(
     assert "toy_energy" in {column["name"] for column in inspect(again).get_columns("arm")}
     job = a_job().model_copy(update={"kind": kind})
     assert keep(again, with_toy(an_outcome(job)))
-    for view, value in (("effect", "effect"), ("speedup", "speedup")):
-        found: dict[str, Any] = {row["metric"]: row for row in rows(again, view)}
+    for view in ("effect", "speedup"):
+        found = {
+            name: more for name, *more in table(again, f"SELECT metric, kind, {view} FROM {view}")
+        }
         assert set(found) == metrics
-        assert found["toy"][value] == pytest.approx(2)
-        assert found["toy"]["kind"] == kind
-    assert [row["toy_energy"] for row in rows(again, "arm")] == [3.0, 3.0]
+        assert found["toy"] == [kind, pytest.approx(2)]
+    assert table(again, "SELECT toy_energy FROM arm") == [(3.0,), (3.0,)]
     assert reanalyse(again) == 1
     again.dispose()
 
@@ -117,9 +131,7 @@ def test_a_metric_added_as_contributing_describes_is_read_on_a_store_made_before
     submit(engine, [job := a_job()], "tiny")
     keep(engine, an_outcome(job))
     engine.dispose()
-    source = tmp_path / "source"
-    for folder in ("sweeps", "store", "orchestrator", "workers", "webapp"):
-        shutil.copytree(ROOT / folder, source / folder)
+    source = copied(tmp_path, "sweeps", "store", "orchestrator", "workers", "webapp")
     declarations = source / "sweeps/model/metrics.py"
     declared = '*_shown("ms", "vision", "lower", device_latency='
     assert declarations.read_text().count(declared) == 1
@@ -127,27 +139,11 @@ def test_a_metric_added_as_contributing_describes_is_read_on_a_store_made_before
     declarations.write_text(declarations.read_text().replace(declared, added))
     before = path.read_bytes()
     monkeypatch.setenv("BREAKEVEN_DB", str(path))
-    results = {}
-    for command in (
-        ["report", "tiny"],
-        ["query", "SELECT latency_p95_ms FROM arm", "--format", "json"],
-        ["status"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", "orchestrator", *command],
-            cwd=source,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.stderr == ""
-        results[command[0]] = (done.returncode, done.stdout)
-    assert {name: code for name, (code, _) in results.items()} == {
-        "report": 0,
-        "query": 0,
-        "status": 0,
-    }
-    assert json.loads(results["query"][1]) == [{"latency_p95_ms": None}] * 2
+    column = ["query", "SELECT latency_p95_ms FROM arm", "--format", "json"]
+    for command, shown in ((["report", "tiny"], "tiny"), (column, "latency_p95_ms")):
+        done = executed(source, "-m", "orchestrator", *command)
+        assert (done.returncode, done.stderr, shown in done.stdout) == (0, "", True)
+    assert json.loads(done.stdout) == [{"latency_p95_ms": None}] * 2
     assert path.read_bytes() == before
 
 
@@ -159,21 +155,16 @@ def test_a_column_of_speedup_needs_two_files(tmp_path: Path, path: Path, engine:
     keep(engine, outcome)
     engine.dispose()
     (tmp_path / "outcome.json").write_text(outcome.model_dump_json())
-    source = tmp_path / "source"
-    for folder in ("sweeps", "store"):
-        shutil.copytree(ROOT / folder, source / folder)
+    source = copied(tmp_path, "sweeps", "store")
     tables = source / "store/schema/measured.py"
     declared = "    implementation: str | None = None\n"
     assert tables.read_text().count(declared) == 1
     tables.write_text(
         tables.read_text().replace(declared, f"{declared}    first_call_s: float | None = None\n")
     )
-    command = [sys.executable, "-c", PROGRAM, str(path), str(tmp_path / "outcome.json")]
-    migration = source / "store/migrations/versions/0002_first_call.py"
-    refused = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
-    assert "StoreError" in refused.stderr
-    migration.write_text(MIGRATION)
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines() == ["False", "True", "[('here', None), ('new', 1.5)]", "[]"], (
-        done.stderr
-    )
+    command = ("-c", PROGRAM, str(path), str(tmp_path / "outcome.json"))
+    assert "StoreError" in executed(source, *command).stderr
+    (source / "store/migrations/versions/0002_first_call.py").write_text(MIGRATION)
+    done = executed(source, *command)
+    shown = ["False", "True", "[('here', None), ('new', 1.5)]", "[]"]
+    assert done.stdout.splitlines() == shown, done.stderr

@@ -27,7 +27,7 @@ from store.schema.tables import model_metadata
 from store.views import fingerprint
 from store.write import record
 from tests.orchestrator.commands import in_process
-from tests.store.conftest import a_job, an_outcome
+from tests.store.conftest import a_job, an_outcome, table
 
 NEXT = '''"""A later version, which adds a column."""
 import sqlalchemy as sa
@@ -44,7 +44,6 @@ def upgrade() -> None:
 BROKEN = f"{NEXT}    raise RuntimeError\n"
 OTHER = {
     "other tables": "CREATE VIEW store_fingerprint AS SELECT 'some' AS views, 'other' AS tables",
-    "no fingerprints": "SELECT 1",
     "another schema": "UPDATE alembic_version SET version_num = '0011'",
 }
 """What makes a store one of another version, once its fingerprints are gone."""
@@ -68,38 +67,37 @@ def later(tmp_path: Path) -> Callable[[str], Path]:
     return made
 
 
-def test_tables_are_those_of_the_models(engine: Engine) -> None:
-    """Exactly the tables, columns and indexes of the models."""
+def test_tables_are_those_of_the_models(engine: Engine, path: Path) -> None:
+    """Exactly the tables, columns, indexes and CHECK constraints of the models, written ahead, with
+    foreign keys checked; connecting again changes nothing.
+    """
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), model_metadata()) == []
-
-
-def test_checks_are_those_of_the_models(engine: Engine) -> None:
-    """Every CHECK constraint of the models, which Alembic does not compare."""
-    with engine.connect() as connection:
-        created = " ".join(
-            connection.execute(text("SELECT sql FROM sqlite_master WHERE type = 'table'")).scalars()
-        )
-    checks = {
-        str(check.name): str(check.sqltext)
-        for table in model_metadata().tables.values()
-        for check in table.constraints
-        if hasattr(check, "sqltext")
-    }
-    assert len(checks) > 20
-    missing = [
-        name
-        for name, condition in checks.items()
-        if f"CONSTRAINT {name} CHECK ({condition})" not in created
+        pragmas = [
+            connection.execute(text(f"PRAGMA {name}")).scalar()
+            for name in ("journal_mode", "foreign_keys", "synchronous")
+        ]
+    assert pragmas == ["wal", 1, 1]
+    statements = table(engine, "SELECT sql FROM sqlite_master WHERE type = 'table'")
+    created = " ".join(sql for (sql,) in statements)
+    checks = [
+        f"CONSTRAINT {check.name} CHECK ({check.sqltext})"
+        for model in model_metadata().tables.values()
+        for check in model.constraints
+        if isinstance(check, CheckConstraint)
     ]
-    assert missing == []
+    assert len(checks) > 20
+    assert [check for check in checks if check not in created] == []
+    before = dump(path)
+    connect(str(path)).dispose()
+    assert dump(path) == before
 
 
 def test_statements_use_the_tables_of_the_models() -> None:
     """What is read from the source of the models has their tables, all with the same columns in the
     same order, of the same types.
     """
-    read = {table.name: table for table in vars(tables).values() if isinstance(table, Table)}
+    read = {of.name: of for of in vars(tables).values() if isinstance(of, Table)}
     models = model_metadata().tables
     assert read.keys() == models.keys()
     for name, model in models.items():
@@ -118,13 +116,6 @@ def test_schema_is_the_newest_migration() -> None:
     assert ScriptDirectory.from_config(config).get_current_head() == migration.SCHEMA
 
 
-def test_connecting_again_changes_nothing(engine: Engine, path: Path) -> None:
-    """Opening a store for writing is idempotent."""
-    before = dump(path)
-    connect(str(path)).dispose()
-    assert dump(path) == before
-
-
 @pytest.mark.parametrize("change", OTHER)
 def test_a_store_of_another_version_is_refused(engine: Engine, path: Path, change: str) -> None:
     """It is neither read nor changed by any command, and one line names the file and what to do
@@ -136,12 +127,10 @@ def test_a_store_of_another_version_is_refused(engine: Engine, path: Path, chang
     engine.dispose()
     before = dump(path)
     for opening in (connect, connect_readonly, lambda url: run_query(url, "SELECT 1")):
-        with pytest.raises(StoreError) as refused:
+        with pytest.raises(StoreError, match=f"{path} .* another version.*--db") as refused:
             opening(str(path))
-        assert str(path) in str(refused.value)
-        assert "--db" in str(refused.value)
         assert "\n" not in str(refused.value)
-    for command in (["report", "x"], ["status"], ["query", "SELECT 1"], ["reanalyse"]):
+    for command in (["status"], ["reanalyse"]):
         done = in_process(*command, folder=path.parent, BREAKEVEN_DB=str(path))
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), command
     assert dump(path) == before
@@ -155,48 +144,36 @@ def test_the_fingerprint_of_tables_follows_columns_checks_and_indexes() -> None:
         Table("sweep", metadata, Column("name", String()), *more)
         return fingerprint.tables_fingerprint(metadata)
 
-    more = [
-        (),
-        (Column("colour", String()),),
-        (CheckConstraint("name <> ''"),),
-        (Index("ix_name", "name"),),
-    ]
+    column, check = Column("colour", String()), CheckConstraint("name <> ''")
+    more: tuple[Any, ...] = ((), (column,), (check,), (Index("ix_name", "name"),))
     assert len({made(*each) for each in more}) == 4
     assert made() == made()
 
 
-def test_a_later_version_keeps_everything(*, engine: Engine, later: Callable[[str], Path]) -> None:
-    """Rows and views of a store survive a migration of its tables, and nothing is left to do."""
-    record.record(engine, None, None, an_outcome(a_job()))
-    scripts = later(NEXT)
-    for _ in range(2):
-        migration.migrate(engine, scripts=scripts)
-        with engine.connect() as connection:
-            assert migration.version(connection) == "0002"
-            assert connection.execute(text("SELECT count(colour), count(*) FROM sweep")).one() == (
-                0,
-                0,
-            )
-            assert connection.execute(text("SELECT count(*) FROM speedup")).scalar() == 1
-
-
-def test_a_failed_migration_changes_nothing(
+def test_a_later_version_keeps_everything(
     engine: Engine, path: Path, later: Callable[[str], Path]
 ) -> None:
-    """However often it fails, the store is as it was."""
+    """Rows and views of a store survive a migration of its tables, and nothing is left to do; one
+    that fails, however often, leaves the store as it was.
+    """
+    record.record(engine, None, None, an_outcome(a_job()))
     before = dump(path)
     for _ in range(2):
         with pytest.raises(RuntimeError):
             migration.migrate(engine, scripts=later(BROKEN))
     assert dump(path) == before
+    for _ in range(2):
+        migration.migrate(engine, scripts=later(NEXT))
+        with engine.connect() as connection:
+            assert migration.version(connection) == "0002"
+        assert table(engine, "SELECT count(colour), count(*) FROM sweep") == [(0, 0)]
+        assert table(engine, "SELECT count(*) FROM speedup") == [(1,)]
 
 
 def test_processes_may_create_at_once(path: Path) -> None:
     """Several processes that meet at a missing store all get the same one."""
     program = f"from store.open.engine import connect; connect({str(path)!r})"
-    processes = [
-        subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(3)
-    ]
+    command = [sys.executable, "-c", program]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[1].decode() for process in processes] == [""] * 3
-    with connect_readonly(str(path)).connect() as connection:
-        assert connection.execute(text("SELECT count(*) FROM alembic_version")).scalar() == 1
+    assert table(connect_readonly(str(path)), "SELECT count(*) FROM alembic_version") == [(1,)]

@@ -4,7 +4,6 @@ or empty is named.
 
 import sqlite3
 import tracemalloc
-from collections.abc import Callable
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -17,25 +16,16 @@ from tests.fixtures.device_traces import KERNELS, PROCESS, a_trace
 from tests.fixtures.nsys_exports import GENERATIONS, Generation, write_nsys, write_tables
 from tests.fixtures.published_traces import CAPTURE_2025, TWO_PROCESSES, write_capture
 
+TABLE = "CUPTI_ACTIVITY_KIND_KERNEL"
 MARKS = ("breakeven:comparison:0123456789abcdef", "breakeven:arm:1", "block 0")
 COPIES = (
     DeviceActivity("memcpy DtoD", "memcpy", 500, 900, 0, PROCESS, 901, 2048),
     DeviceActivity("memcpy HtoD", "memcpy", 900, 950, 0, PROCESS, 902, 64),
     DeviceActivity("memset", "memset", 1000, 1100, 0, PROCESS, 903, 256),
 )
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_generations_give_the_same_timeline(tmp_path: Path, generation: Generation) -> None:
-    """Kernels, copies, memsets, calls and ranges come back as they were, whatever the columns are
-    called.
-    """
-    made = a_trace(3, marks=MARKS)
-    made = made._replace(runs=(*made.runs, *COPIES))
-    found = read_nsys(write_nsys(tmp_path / "trace.sqlite", made, generation))
-    assert (found.runs, found.calls, found.ranges) == (made.runs, made.calls, made.ranges)
-    assert found.version == ("2025.1 (schema 3.20.0)" if generation == "2025" else "")
-    assert found.device_names == (() if generation == "inline" else ("Imaginary GPU",))
+LONG = "printf('%.*c', 50000000, 'x')"
+A_NAME = f"UPDATE StringIds SET value = {LONG} WHERE value = 'gemm'"
+A_TEXT = f"INSERT INTO StringIds VALUES (999, {LONG})"
 
 
 def changed(path: Path, *statements: str) -> Path:
@@ -47,211 +37,129 @@ def changed(path: Path, *statements: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_generations_give_the_same_timeline(tmp_path: Path, generation: Generation) -> None:
+    """Kernels, copies, memsets, calls and ranges come back as they were, whatever the columns are
+    called. Rows that repeat others in every column change no number; equal kernels at one moment on
+    two streams are two.
+    """
+    made = a_trace(3, marks=MARKS)
+    made = made._replace(runs=(*made.runs, *COPIES))
+    path = write_nsys(tmp_path / "trace.sqlite", made, generation)
+    once = read_nsys(path)
+    assert (once.runs, once.calls, once.ranges) == (made.runs, made.calls, made.ranges)
+    assert once.version == ("2025.1 (schema 3.20.0)" if generation == "2025" else "")
+    assert once.device_names == (() if generation == "inline" else ("Imaginary GPU",))
+    kernels = sum(run.activity == "kernel" for run in once.runs)
+    for name in (TABLE, "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
+        changed(path, f"INSERT INTO {name} SELECT * FROM {name}")
+    twice = read_nsys(path)
+    assert (set(twice.runs), twice.ranges, twice.repeated) == (set(once.runs), once.ranges, kernels)
+    (one,), (other,) = nsys_profiles(once), nsys_profiles(twice)
+    for of in ("profile", "kernels", "kernels_in_file"):
+        assert getattr(one, of) == getattr(other, of)
+    assert len(other.notes) == len(one.notes) + 1
+    changed(path, f"UPDATE {TABLE} SET streamId = 1 WHERE rowid > {kernels}")
+    assert len(read_nsys(path).runs) == len(once.runs) + kernels
+
+
 def test_tables_and_columns_that_are_not_there(tmp_path: Path) -> None:
     """A trace of kernels alone, without calls, ranges, copies or ids of any kind, is read."""
+    kernel = f"INSERT INTO {TABLE} VALUES (?, ?, ?)"
     path = write_tables(
         tmp_path / "bare.sqlite",
-        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, shortName INT); CREATE TABLE"
-        " StringIds (id INT, value TEXT)",
+        f"CREATE TABLE {TABLE} (start INT, end INT, shortName INT); CREATE TABLE StringIds (id INT,"
+        " value TEXT)",
         rows=[
             ("INSERT INTO StringIds VALUES (?, ?)", (5, "gemm")),
-            ("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?)", (10, 20, 5)),
-            ("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?)", (0, 0, 5)),
-            ("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, ?)", (30, 40, 6)),
+            *((kernel, run) for run in ((10, 20, 5), (0, 0, 5), (30, 40, 6))),
         ],
     )
     found = read_nsys(path)
-    assert [(run.name, run.start, run.end) for run in found.runs] == [
-        ("gemm", 10, 20),
-        ("a kernel without a name", 30, 40),
-    ]
+    runs = [(run.name, run.start, run.end) for run in found.runs]
+    assert runs == [("gemm", 10, 20), ("a kernel without a name", 30, 40)]
     assert (found.calls, found.ranges, found.device_names, found.version) == ((), (), (), "")
 
 
 def test_whole_graphs(tmp_path: Path) -> None:
     """Launches of CUDA graphs stand in a table of their own, and are known not to be kernels."""
-    path = write_nsys(tmp_path / "trace.sqlite", a_trace(1))
-    changed(
-        path,
-        "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT,"
-        " correlationId INT, graphId INT)",
-        "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (900000, 990000, 2147483647, 77,"
-        " 4294967299)",
+    of = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+    path = changed(
+        write_nsys(tmp_path / "trace.sqlite", a_trace(1)),
+        f"CREATE TABLE {of} (start INT, end INT, deviceId INT, correlationId INT, graphId INT)",
+        f"INSERT INTO {of} VALUES (900000, 990000, 2147483647, 77, 4294967299)",
     )
     (graph,) = [run for run in read_nsys(path).runs if run.whole_graph]
-    assert (graph.name, graph.activity, graph.device, graph.correlation) == (
-        "CUDA graph 3",
-        "kernel",
-        None,
-        77,
-    )
+    found = (graph.name, graph.activity, graph.device, graph.correlation)
+    assert found == ("CUDA graph 3", "kernel", None, 77)
 
 
-def a_store(path: Path) -> Path:
-    return write_tables(path, "CREATE TABLE sweep (id INT); CREATE TABLE attempt (id INT)")
-
-
-def without_kernels(path: Path) -> Path:
-    return changed(write_nsys(path, a_trace(1)), "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL")
-
-
-def with_empty_kernels(path: Path) -> Path:
-    return changed(write_nsys(path, a_trace(1)), "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL")
-
-
-def without_names(path: Path) -> Path:
-    return write_tables(
-        path,
-        "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, grid INT); CREATE TABLE"
-        " StringIds (id INT, value TEXT)",
-    )
-
-
-def without_ends(path: Path) -> Path:
-    return write_tables(
-        path, "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, duration INT, name TEXT)"
-    )
-
-
-def with_words_as_times(path: Path) -> Path:
-    return changed(
-        write_nsys(path, a_trace(1)), "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'soon'"
-    )
-
-
-def as_view(path: Path) -> Path:
-    return write_tables(
-        path, "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT 1 AS start, 2 AS end, 'k' AS name"
-    )
-
-
-def cut_off(path: Path) -> Path:
-    whole = write_nsys(path, a_trace(40)).read_bytes()
-    path.write_bytes(whole[: len(whole) * 2 // 3])
-    return path
-
-
-def a_heading_alone(path: Path) -> Path:
-    path.write_bytes(b"SQLite format 3\0" + bytes(20))
-    return path
-
-
-def overwritten(path: Path) -> Path:
-    whole = bytearray(write_nsys(path, a_trace(40)).read_bytes())
-    whole[4096 : len(whole)] = b"\xff" * (len(whole) - 4096)
-    path.write_bytes(whole)
-    return path
-
-
-def with_words_as_processes(path: Path) -> Path:
-    return changed(
-        write_nsys(path, a_trace(1)), "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET globalPid = 'mine'"
-    )
-
-
-def with_a_name_of_50_mb(path: Path) -> Path:
-    return changed(
-        write_nsys(path, a_trace(1)),
-        "UPDATE StringIds SET value = printf('%.*c', 50000000, 'x') WHERE value = 'gemm'",
-    )
-
-
-def with_a_text_of_50_mb(path: Path) -> Path:
-    return changed(
-        write_nsys(path, a_trace(1)),
-        "INSERT INTO StringIds VALUES (999, printf('%.*c', 50000000, 'x'))",
-    )
-
-
-WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "a store": (
-        a_store,
-        (
-            r"no export of nsys: expected the tables CUPTI_ACTIVITY_KIND_KERNEL and StringIds,"
-            r" found attempt, sweep"
-        ),
+CREATED: dict[str, str] = {
+    "CREATE TABLE sweep (id INT); CREATE TABLE attempt (id INT)": (
+        f"no export of nsys: expected the tables {TABLE} and StringIds, found attempt, sweep"
     ),
-    "a view": (as_view, "no export of nsys: .* found no table"),
-    "no table of kernels": (
-        without_kernels,
-        "holds no kernels: expected the table CUPTI_ACTIVITY_KIND_KERNEL, found .*NVTX",
+    f"CREATE VIEW {TABLE} AS SELECT 1 AS start, 2 AS end, 'k' AS name": (
+        "no export of nsys: .* found no table"
     ),
-    "no kernels": (with_empty_kernels, "table CUPTI_ACTIVITY_KIND_KERNEL has no rows with times"),
-    "no names": (
-        without_names,
-        "none of the columns demangledName, shortName, name, mangledName; found start, end, grid",
+    f"CREATE TABLE {TABLE} (start INT, end INT, grid INT); CREATE TABLE StringIds (id INT, value TEXT)": (
+        "none of the columns demangledName, shortName, name, mangledName; found start, end, grid"
     ),
-    "no ends": (
-        without_ends,
-        "table CUPTI_ACTIVITY_KIND_KERNEL has no column end; found start, duration, name",
+    f"CREATE TABLE {TABLE} (start INT, duration INT, name TEXT)": (
+        f"table {TABLE} has no column end; found start, duration, name"
     ),
-    "words as times": (
-        with_words_as_times,
-        "CUPTI_ACTIVITY_KIND_KERNEL holds 'soon' as a time; expected whole nanoseconds",
-    ),
-    "words as processes": (
-        with_words_as_processes,
-        "KERNEL holds 'mine' as globalPid; expected a whole number",
-    ),
-    "a name of 50 MB": (with_a_name_of_50_mb, "a name of more than 1,000,000 bytes"),
-    "cut off": (cut_off, r"it is cut off: [\d,]+ of [\d,]+ bytes are left"),
-    "a heading alone": (a_heading_alone, "it is cut off: 36 bytes are left"),
-    "overwritten": (overwritten, "SQLite cannot read it .*damaged or cut off"),
 }
+"""Tables of a file that is no export with kernels, and what is said of it."""
+CHANGED: dict[str, str] = {
+    f"DROP TABLE {TABLE}": f"holds no kernels: expected the table {TABLE}, found .*NVTX",
+    f"DELETE FROM {TABLE}": f"table {TABLE} has no rows with times",
+    f"UPDATE {TABLE} SET start = 'soon'": f"{TABLE} holds 'soon' as a time; expected whole nanosec",
+    f"UPDATE {TABLE} SET globalPid = 'mine'": "holds 'mine' as globalPid; expected a whole number",
+    A_NAME: "a name of more than 1,000,000 bytes",
+}
+"""What is done to an export, and what is said of it then."""
 
 
-@pytest.mark.parametrize(("make", "message"), WRONG.values(), ids=WRONG)
-def test_wrong_files(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
-    """Each wrong file is an error that names what was found and what was expected; the file stays
-    as it was.
-    """
-    path = make(tmp_path / "trace.sqlite")
+def refused(path: Path, message: str) -> None:
     before = path.read_bytes()
     with pytest.raises(TraceError, match=message):
         read_nsys(path)
     assert path.read_bytes() == before
-    assert [each.name for each in tmp_path.iterdir()] == ["trace.sqlite"]
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    path.unlink()
 
 
-@pytest.mark.parametrize(
-    ("make", "refused"), [(with_a_name_of_50_mb, True), (with_a_text_of_50_mb, False)]
-)
-def test_large_texts_take_no_memory(
-    tmp_path: Path, make: Callable[[Path], Path], refused: bool
-) -> None:
+def test_wrong_files(tmp_path: Path) -> None:
+    """Each wrong file is an error that names what was found and what was expected; the file stays
+    as it was.
+    """
+    path = tmp_path / "trace.sqlite"
+    for script, message in CREATED.items():
+        refused(write_tables(path, script), message)
+    for statement, message in CHANGED.items():
+        refused(changed(write_nsys(path, a_trace(1)), statement), message)
+    whole = write_nsys(path, a_trace(40)).read_bytes()
+    for content, message in (
+        (whole[: len(whole) * 2 // 3], r"it is cut off: [\d,]+ of [\d,]+ bytes are left"),
+        (b"SQLite format 3\0" + bytes(20), "it is cut off: 36 bytes are left"),
+        (whole[:4096] + b"\xff" * (len(whole) - 4096), "SQLite cannot read it .*damaged or cut of"),
+    ):
+        path.write_bytes(content)
+        refused(path, message)
+
+
+@pytest.mark.parametrize(("statement", "is_read"), [(A_NAME, False), (A_TEXT, True)])
+def test_large_texts_take_no_memory(tmp_path: Path, statement: str, is_read: bool) -> None:
     """Neither a name that is refused nor what the traced program printed, which names nothing, is
     held in memory.
     """
-    path = make(tmp_path / "trace.sqlite")
+    path = changed(write_nsys(tmp_path / "trace.sqlite", a_trace(1)), statement)
     tracemalloc.start()
     try:
-        with pytest.raises(TraceError) if refused else nullcontext():
+        with nullcontext() if is_read else pytest.raises(TraceError):
             assert len(read_nsys(path).runs) == len(KERNELS)
         assert tracemalloc.get_traced_memory()[1] < 2_000_000
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize("generation", GENERATIONS)
-def test_rows_that_stand_there_twice(tmp_path: Path, generation: Generation) -> None:
-    """Rows that repeat others in every column change no number; equal kernels at one moment on two
-    streams are two.
-    """
-    path = write_nsys(tmp_path / "trace.sqlite", a_trace(3), generation)
-    once = read_nsys(path)
-    for name in ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"):
-        changed(path, f"INSERT INTO {name} SELECT * FROM {name}")
-    twice = read_nsys(path)
-    assert (twice.runs, twice.ranges, twice.repeated) == (once.runs, once.ranges, len(once.runs))
-    (one,), (other,) = nsys_profiles(once), nsys_profiles(twice)
-    assert (one.profile, one.kernels, one.kernels_in_file) == (
-        other.profile,
-        other.kernels,
-        other.kernels_in_file,
-    )
-    assert len(other.notes) == len(one.notes) + 1
-    changed(path, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET streamId = 1 WHERE rowid > 54")
-    assert len(read_nsys(path).runs) == 2 * len(once.runs)
 
 
 def test_published_export_of_two_processes(tmp_path: Path) -> None:
@@ -261,9 +169,10 @@ def test_published_export_of_two_processes(tmp_path: Path) -> None:
     trace = read_nsys(write_capture(tmp_path / "trace.sqlite", TWO_PROCESSES))
     assert len(trace.runs) == 5
     (found,) = nsys_profiles(trace)
-    assert [
+    kernels = [
         (each.name, each.count, round(1e9 * each.seconds)) for each in found.profile.activities
-    ] == [("_ZouterK", 1, 1000), ("_ZinnerK", 1, 100)]
+    ]
+    assert kernels == [("_ZouterK", 1, 1000), ("_ZinnerK", 1, 100)]
     assert (found.profile.forwards, found.kernels, found.kernels_in_file) == (1, 2, 5)
     assert found.profile.profiled_wall_s == pytest.approx(7e-6)
 
@@ -271,10 +180,8 @@ def test_published_export_of_two_processes(tmp_path: Path) -> None:
 def test_published_export_without_correlation_ids(tmp_path: Path) -> None:
     """Kernels that no call can be found of are read, and need the number of forwards."""
     trace = read_nsys(write_capture(tmp_path / "trace.sqlite", CAPTURE_2025))
-    assert [(run.name, run.start, run.end) for run in trace.runs] == [
-        ("matmul_kernel", 0, 200),
-        ("matmul_kernel", 500, 800),
-    ]
+    runs = [(run.name, run.start, run.end) for run in trace.runs]
+    assert runs == [("matmul_kernel", 0, 200), ("matmul_kernel", 500, 800)]
     with pytest.raises(TraceError, match="--forwards K"):
         nsys_profiles(trace)
     assert nsys_profiles(trace, 1)[0].profile.times == pytest.approx({"device": 500e-9})

@@ -1,5 +1,5 @@
-"""Attempts pooled: several runs, several processes, two slots of an arm, and bursts, which are kept
-and not pooled.
+"""Attempts pooled: visits of several runs, processes, hosts and implementations, and what slow
+machines do to them.
 """
 
 import json
@@ -10,45 +10,66 @@ from sqlalchemy import Engine
 
 from store.write.reanalysis import reanalyse
 from store.write.record import record_imported
-from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.outcome import Outcome
-from tests.fixtures.sql_rows import rows
-from tests.store.conftest import a_job, an_outcome, in_visits, keep, pooled, two_slots
-from tests.store.profile_fixtures import a_profile_job, a_profiled_outcome
+from sweeps.model.job import Protocol
+from sweeps.model.outcome import SAME_COUNTS, Outcome
+from tests.store.conftest import (
+    a_job,
+    an_outcome,
+    in_visits,
+    keep,
+    pooled,
+    seconds_of,
+    submit,
+    table,
+    with_arms,
+    with_seconds,
+)
 
-SPEED = ("speedup", "speedup_low", "speedup_high")
+SPEED = "speedup, speedup_low, speedup_high, pairs, rounds, verdict, flags, host_speed FROM speedup"
+RUN = Protocol(pairs_min=3, pairs_max=20, passes=6)
+
+
+def a_run(slower: float = 1.0, run: int = 0) -> list[Outcome]:
+    """Six visits on a machine that takes `slower` times as long."""
+    job, at = a_job(64, protocol=RUN), 1_790_000_000.0 + 100 * run
+    visits = in_visits(job, 6, seed=run, ended_at=at, pairs=10)
+    return [with_seconds(each, seconds_of(each) * slower) for each in visits]
 
 
 def test_attempts_count_alike_whichever_process_made_them(engine: Engine) -> None:
-    """Two attempts of one process and one of another are three visits; the processes are kept
-    beside the answer.
+    """All visits of all runs are one look, by the statistics from their raw samples; the processes
+    are kept beside the answer. A further run narrows the interval; reanalysing changes nothing.
     """
-    outcomes = [an_outcome(a_job(), seed=index, noise=0.03) for index in range(3)]
-    outcomes = [
+    visits = [
         one.model_copy(update={"process": name})
-        for one, name in zip(outcomes, ("a", "a", "b"), strict=True)
+        for one, name in zip(a_run(), "aaabbb", strict=True)
     ]
-    record_imported(engine, outcomes)
-    ratio = pooled(outcomes)
-    (row,) = rows(engine, "SELECT * FROM speedup")
-    assert tuple(row[name] for name in SPEED) == pytest.approx(
-        (ratio.value, ratio.low, ratio.high), rel=1e-12
-    )
-    assert (row["rounds"], row["pairs"]) == (3, 120)
-    assert rows(engine, "SELECT processes FROM effect_row") == [{"processes": '["a", "b"]'}]
+    record_imported(engine, visits)
+    ((speedup, low, high, *more),) = table(engine, f"SELECT {SPEED}")
+    expected = pooled(visits)
+    ends = (expected.value, expected.low, expected.high)
+    assert (speedup, low, high) == pytest.approx(ends, rel=1e-12)
+    assert more[:4] == [60, 6, "faster", ""]
+    assert table(engine, "SELECT processes FROM effect_row") == [('["a", "b"]',)]
+    record_imported(engine, a_run(run=1))
+    (second,) = table(engine, f"SELECT {SPEED}")
+    assert second[3:5] == (120, 12)
+    assert second[2] - second[1] < 0.75 * (high - low)
+    reanalyse(engine)
+    assert table(engine, f"SELECT {SPEED}") == [second]
 
 
 def test_a_further_attempt_narrows_the_interval_by_what_it_shows(engine: Engine) -> None:
     """One attempt alone has an interval of at least 7.45 % to each side; one that agrees narrows
     it.
     """
-    width = "SELECT speedup_high / speedup AS above FROM speedup"
-    keep(engine, an_outcome(a_job(), noise=0.002))
-    (alone,) = rows(engine, width)
-    assert alone["above"] == pytest.approx(np.exp(0.0745), rel=1e-3)
-    keep(engine, an_outcome(a_job(), noise=0.002, seed=1))
-    (both,) = rows(engine, width)
-    assert np.log(both["above"]) < 0.7 * np.log(alone["above"])
+    above = []
+    for seed in (0, 1):
+        keep(engine, an_outcome(a_job(), noise=0.002, seed=seed))
+        above += table(engine, "SELECT speedup_high / speedup FROM speedup")
+    (alone,), (both,) = above
+    assert alone == pytest.approx(np.exp(0.0745), rel=1e-3)
+    assert np.log(both) < 0.7 * np.log(alone)
 
 
 def test_runs_that_disagree_are_flagged(engine: Engine) -> None:
@@ -56,92 +77,86 @@ def test_runs_that_disagree_are_flagged(engine: Engine) -> None:
     is the error.
     """
     for run, truth in enumerate((1.5, 1.65)):
-        record_imported(
-            engine, in_visits(a_job(), 3, speedups=(truth,), seed=run, ended_at=1.79e9 + 100 * run)
-        )
-        (row,) = rows(engine, "SELECT * FROM speedup")
-        assert row["flags"] == ("runs_disagree" if run else "")
-    assert row["rounds"] == 6
-    assert row["speedup_low"] < 1.5
-    assert row["speedup_high"] > 1.65
+        ended_at = 1.79e9 + 100 * run
+        visits = in_visits(a_job(), 3, speedups=(truth,), seed=run, ended_at=ended_at)
+        record_imported(engine, visits)
+        ((_, low, high, _, rounds, _, flags, _),) = table(engine, f"SELECT {SPEED}")
+        assert flags == ("runs_disagree" if run else "")
+    assert (rounds, low < 1.5, high > 1.65) == (6, True, True)
 
 
 def test_the_slow_state_has_its_own_speedup(engine: Engine) -> None:
     """The answer is that of the quick state; where the slow one clearly has another, both are
     stated and flagged.
     """
-    for number, outcome in enumerate(in_visits(a_job(), 12)):
-        assert outcome.samples is not None
-        slow = number % 3 == 0
-        seconds = np.asarray(outcome.samples.seconds) * ([1.3, 1.9] if slow else [1.0, 1.0])
-        samples = outcome.samples.model_copy(
-            update={"seconds": tuple(map(tuple, seconds.tolist()))}
-        )
-        keep(engine, outcome.model_copy(update={"samples": samples}))
-    (row,) = rows(engine, "SELECT * FROM speedup")
-    assert row["speedup"] == pytest.approx(1.5, rel=0.01)
-    assert row["speedup_slow"] == pytest.approx(1.5 * 1.3 / 1.9, rel=0.01)
-    assert (
-        row["speedup_slow_low"]
-        < row["speedup_slow"]
-        < row["speedup_slow_high"]
-        < row["speedup_low"]
+    visits = in_visits(a_job(), 12)
+    for number in range(0, 12, 3):
+        visits[number] = with_seconds(visits[number], seconds_of(visits[number]) * [1.3, 1.9])
+    record_imported(engine, visits)
+    columns = "speedup, speedup_low, speedup_slow, speedup_slow_low, speedup_slow_high, flags"
+    ((quick, low, slow, slow_low, slow_high, flags),) = table(
+        engine, f"SELECT {columns} FROM speedup"
     )
-    assert "states_differ" in row["flags"].split(",")
+    assert (quick, slow) == pytest.approx((1.5, 1.5 * 1.3 / 1.9), rel=0.01)
+    assert slow_low < slow < slow_high < low
+    assert "states_differ" in flags.split(",")
 
 
-def test_both_slots_of_the_baseline_count(engine: Engine) -> None:
-    """A baseline that was timed twice in each round is the mean of both by logarithms, and its
-    median that of all its times.
+def test_a_slow_run_says_so(engine: Engine) -> None:
+    """The speed of the newest run stands beside the answer, which stays that of the quick state;
+    mostly slow, it is flagged.
     """
-    once = an_outcome(a_job(), speedups=(1.5,))
-    twice = two_slots(an_outcome(a_job(64), speedups=(1.5,)))
-    record_imported(engine, [once, twice])
-    first, second = rows(engine, "SELECT * FROM speedup ORDER BY image_size DESC")
-    assert second["speedup"] == pytest.approx(1.04**0.5 * first["speedup"], rel=2e-3)
-    assert (second["pairs"], second["rounds"]) == (40, 1)
-    assert once.samples is not None
-    baseline = np.array(once.samples.seconds)[:, 0]
-    assert second["baseline_ms"] == 1e3 * np.median(np.concatenate([baseline, 1.04 * baseline]))
+    record_imported(engine, [*a_run(), *a_run(1.25, 1)])
+    ((*_, flags, host_speed),) = table(engine, f"SELECT {SPEED}")
+    assert (host_speed, flags) == (pytest.approx(0.8, abs=0.03), "")
+    record_imported(engine, [visit for run in range(2, 7) for visit in a_run(1.25, run)])
+    ((*_, verdict, flags, _),) = table(engine, f"SELECT {SPEED}")
+    assert (verdict, flags) == ("faster", "slow_state")
 
 
-SERIES = {"seconds": (0.2, 0.4), "rounds": (3.0, 6.0), "cpu_mhz": (None, 2000.0)}
-
-
-def test_what_tells_outcomes_apart(engine: Engine) -> None:
-    """Bursts, the process, readings between rounds, the implementation or a profile alone make
-    another outcome, which is known again from its JSON.
+@pytest.mark.parametrize(("flag", "widened"), [("no_effect", True), ("", False)])
+def test_an_arm_without_effect_that_is_off_widens_the_others(
+    engine: Engine, flag: str, widened: bool
+) -> None:
+    """It does the work of the baseline, and takes 10 % longer; one with equal counts that is slowed
+    on purpose shows nothing of the measurement.
     """
-    plain = an_outcome(a_job())
-    assert plain.samples is not None
-    baseline, arm = plain.arms
-    bursts = plain.samples.model_copy(update={"bursts": ((0.01, 0.02),)})
-    compiled = (baseline, arm.model_copy(update={"implementation": "compiled"}))
-    walls = ({"device": 20.0, "host": 5.0}, {"device": 12.0, "host": 6.0})
-    profile = a_profile_job()
-    outcomes = [
-        plain,
-        plain.model_copy(update={"samples": bursts}),
-        plain.model_copy(update={"process": "4:2"}),
-        plain.model_copy(update={"system_series": SERIES}),
-        plain.model_copy(update={"arms": compiled}),
-        a_profiled_outcome(profile, walls),
-        a_profiled_outcome(profile, walls[::-1]),
-    ]
-    assert [keep(engine, outcome) for outcome in outcomes] == [True] * len(outcomes)
-    again = [Outcome.model_validate_json(outcome.model_dump_json()) for outcome in outcomes]
-    assert not any(keep(engine, outcome) for outcome in again)
-    found = rows(engine, "SELECT process, payload FROM attempt ORDER BY id")[: len(outcomes) - 2]
-    payloads = [json.loads(row["payload"]) for row in found]
-    assert [row["process"] for row in found] == [None, None, "4:2", None, None]
-    assert [payload["system_series"] is None for payload in payloads] == [True] * 3 + [False, True]
-    assert [payload["arms"][1]["implementation"] for payload in payloads] == [None] * 4 + [
-        "compiled"
-    ]
-    with pytest.raises(ValueError, match="the columns of system_series differ in length"):
-        Outcome.model_validate(
-            plain.model_dump() | {"system_series": {"seconds": (0.2,), "load": (1.0, 1.0)}}
+    visits = in_visits(a_job(64, keep_rates=(0.5, 1.0)), speedups=(1.3, 1 / 1.1))
+    counts = {name: getattr(visits[0].arms[0], name) for name in SAME_COUNTS}
+    equal = {**counts, "flags": (flag,) if flag else ()}
+    record_imported(engine, [with_arms(visit, {}, {}, equal) for visit in visits])
+    widths = {
+        json.loads(params)["keep_rate"]: np.log(high / low) / 2
+        for params, low, high in table(
+            engine, "SELECT params, speedup_low, speedup_high FROM speedup"
         )
+    }
+    assert (widths[0.5] > 0.1) == widened
+    assert widths[1.0] < 0.05
+
+
+def test_attempts_of_two_hosts_or_implementations_are_not_pooled(engine: Engine) -> None:
+    """The same environment on two hosts gives two rows with their own speed-ups. Only attempts that
+    ran by the newest one's implementation count, of the arm and of the baseline.
+    """
+    host_a, host_b = "a", "b"
+    shown = "SELECT host, implementation, pairs, round(speedup * 10) FROM speedup ORDER BY host"
+    compiled = {"implementation": "compiled"}
+    elsewhere = an_outcome(a_job(), speedups=(2.0,), host=host_b)
+    keep(engine, elsewhere)
+    for number, (speedup, fields, expected) in enumerate(
+        (
+            (1.2, ({}, {}), (host_a, None, 40, 12)),
+            (1.5, ({}, compiled), (host_a, "compiled", 40, 15)),
+            (1.5, ({}, compiled), (host_a, "compiled", 80, 15)),
+            (1.2, ({}, {}), (host_a, None, 80, 12)),
+            (2.0, (compiled, {}), (host_a, None, 40, 20)),
+        ),
+        1,
+    ):
+        of = {"speedups": (speedup,), "seed": number, "ended_at": 1.79e9 + number}
+        keep(engine, with_arms(an_outcome(a_job(), host=host_a, **of), *fields))
+        assert table(engine, shown) == [expected, (host_b, None, 40, 20)]
 
 
 def test_a_curve_of_a_search_is_decided_at_its_own_level(engine: Engine) -> None:
@@ -150,16 +165,11 @@ def test_a_curve_of_a_search_is_decided_at_its_own_level(engine: Engine) -> None
     """
     jobs = [a_job(64), a_job(128)]
     for name, settings in (("grid", {}), ("search", {"point_alpha": 1e-12})):
-        submit_sweep(engine, NewSweep(name, "text", "Why?", settings), jobs, jobs)
+        submit(engine, jobs, name, settings=settings)
     for job in jobs:
         record_imported(engine, in_visits(job, speedups=(1.08,), noise=0.03, pairs=60))
-    wanted = (
-        "SELECT sweep, verdict, point_alpha FROM break_even WHERE axis = 'tokens' ORDER BY sweep"
-    )
-    expected = [
-        {"sweep": "grid", "verdict": "always", "point_alpha": None},
-        {"sweep": "search", "verdict": "unclear", "point_alpha": 1e-12},
-    ]
-    assert rows(engine, wanted) == expected
+    wanted = "sweep, verdict, point_alpha FROM break_even WHERE axis = 'tokens' ORDER BY sweep"
+    expected = [("grid", "always", None), ("search", "unclear", 1e-12)]
+    assert table(engine, f"SELECT {wanted}") == expected
     reanalyse(engine)
-    assert rows(engine, wanted) == expected
+    assert table(engine, f"SELECT {wanted}") == expected

@@ -1,4 +1,4 @@
-"""Profiles in the store: nothing is lost, the views have them, and a file is imported once."""
+"""Profiles in the store: the views have them, and a file is imported once."""
 
 import time
 from typing import Any
@@ -6,16 +6,13 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from store.errors import StoreError
 from store.read.queries import sweep_summaries
-from store.rows.profiles import best_peaks, keep_peaks, load_profiles, record_profiles
+from store.rows.profiles import best_peaks, keep_peaks, record_profiles
 from store.rows.transactions import writing
-from store.write.reanalysis import reanalyse
-from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.outcome import Failure
 from sweeps.model.profile import Activities, ArmProfile, Peaks
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import keep
+from tests.store.conftest import keep, submit, table
 from tests.store.profile_fixtures import (
     CPU,
     NOW,
@@ -28,125 +25,84 @@ from tests.store.profile_fixtures import (
 TIMES: list[Any] = [{"device": 20.0, "host": 5.0}, {"device": 12.0, "host": 6.0}]
 
 
-def test_nothing_of_a_profile_is_lost(engine: Engine) -> None:
-    """An attempt gives back its very profiles, and the same outcome is known again."""
-    outcome = a_profiled_outcome(a_profile_job(), TIMES)
-    assert keep(engine, outcome)
-    assert not keep(engine, outcome)
-    with engine.connect() as connection:
-        assert load_profiles(connection, 1) == outcome.profiles
-
-
-def test_differences_are_stored_with_their_intervals(engine: Engine) -> None:
-    """The arm has them by class, its baseline has none, and nothing of them is lost."""
-    outcome = with_changes(a_profiled_outcome(a_profile_job(), TIMES))
-    keep(engine, outcome)
-    with engine.connect() as connection:
-        assert load_profiles(connection, 1) == outcome.profiles
-    found = {
-        (row["method"], row["time_class"]): row for row in rows(engine, "SELECT * FROM profile")
-    }
-    row = found["topk", "device"]
-    assert (row["change"], row["change_low"], row["change_high"]) == pytest.approx(
-        (-0.32, -0.33, -0.31)
-    )
-    assert (
-        row["speedup"],
-        row["speedup_low"],
-        row["speedup_high"],
-        row["rounds"],
-    ) == pytest.approx((25 / 18, 25 / 18 / 1.01, 25 / 18 * 1.01, 30))
-    dense = found["dense", "device"]
-    assert (dense["change"], dense["speedup"], dense["rounds"], dense["baseline_arm_id"]) == (
-        None,
-        None,
-        30,
-        None,
-    )
-    assert row["baseline_arm_id"] == dense["arm_id"]
-
-
 def test_the_view_of_profiles(engine: Engine) -> None:
     """One row for each arm and class of time, with the arm, the machine, its peaks and the sums
-    over operators.
+    over operators; differences from the baseline with their intervals, of which that has none.
     """
-    keep(engine, a_profiled_outcome(a_profile_job(), TIMES, flags=["contended"]))
+    outcome = a_profiled_outcome(a_profile_job(), TIMES, flags=["contended"])
+    keep(engine, with_changes(outcome))
     found = {
         (row["method"], row["time_class"]): row for row in rows(engine, "SELECT * FROM profile")
     }
     assert set(found) == {
         (method, name) for method in ("dense", "topk") for name in ("device", "host")
     }
-    row = found["topk", "device"]
-    assert (row["ms"], row["wall_ms"], row["share"]) == pytest.approx((12.0, 18.0, 12 / 18))
-    assert (row["phase"], row["tool"], row["launches"], row["forwards"]) == (
-        "forward",
-        "torch",
-        225,
-        10,
+    row, dense = found["topk", "device"], found["dense", "device"]
+    ratio = 25 / 18
+    assert {name: row[name] for name in ("ms", "wall_ms", "share", "product_share")} == (
+        pytest.approx({"ms": 12.0, "wall_ms": 18.0, "share": 12 / 18, "product_share": 0.5})
     )
-    assert (row["gmacs"], row["bytes_moved"], row["product_share"]) == pytest.approx(
-        (0.5, 3e7, 0.5)
-    )
-    assert (row["peak_gflops"], row["peak_gb_per_s"]) == (100.0, 10.0)
-    assert (row["model"], row["image_size"], row["device_name"], row["host"]) == (
-        "deit_tiny_patch16_224",
-        224,
-        "Imaginary CPU",
-        "here",
-    )
-    assert (row["source"], row["job_flags"]) == ("imported", "contended")
+    ends = [row[f"{name}{end}"] for name in ("change", "speedup") for end in ("", "_low", "_high")]
+    expected = (-0.32, -0.33, -0.31, ratio, ratio / 1.01, ratio * 1.01)
+    assert ends == pytest.approx(expected)
+    assert {
+        "phase": "forward",
+        "tool": "torch",
+        "launches": 225,
+        "forwards": 10,
+        "gmacs": 0.5,
+        "bytes_moved": 3e7,
+        "peak_gflops": 100.0,
+        "peak_gb_per_s": 10.0,
+        "model": "deit_tiny_patch16_224",
+        "image_size": 224,
+        "device_name": "Imaginary CPU",
+        "host": "here",
+        "source": "imported",
+        "job_flags": "contended",
+        "rounds": 30,
+        "baseline_arm_id": dense["arm_id"],
+    }.items() <= row.items()
+    names = ("change", "speedup", "rounds", "baseline_arm_id")
+    assert [dense[name] for name in names] == [None, None, 30, None]
 
 
 def test_the_view_of_kernels(engine: Engine) -> None:
     """One row for each operator, longest first, with rates where work is known."""
     keep(engine, a_profiled_outcome(a_profile_job(), TIMES))
-    found = rows(engine, "SELECT * FROM kernel WHERE method = 'dense' ORDER BY rank")
-    assert [(row["name"], row["count"], row["ms"]) for row in found] == [
-        ("aten::addmm", 48, pytest.approx(10.0)),
-        ("aten::gelu", 12, pytest.approx(10.0)),
+    columns = "name, count, ms, gflops, gb_per_s, sm_throughput"
+    found = table(engine, f"SELECT {columns} FROM kernel WHERE method = 'dense' ORDER BY rank")
+    assert found == [
+        ("aten::addmm", 48, *map(pytest.approx, (10.0, 100.0, 2.0)), None),
+        ("aten::gelu", 12, pytest.approx(10.0), None, pytest.approx(1.0), None),
     ]
-    assert found[0]["gflops"] == pytest.approx(100.0)
-    assert found[0]["gb_per_s"] == pytest.approx(2.0)
-    assert found[1]["gflops"] is None
-    assert found[0]["sm_throughput"] is None
 
 
 def test_walls_stand_beside_each_other(engine: Engine) -> None:
     """The effect of a profile job holds both walls and claims no ratio: a few forwards are no
-    measurement of a speed-up.
+    measurement of a speed-up. A comparison of it counts as measured, a failed one as a failure.
     """
-    keep(engine, a_profiled_outcome(a_profile_job(), TIMES))
-    (row,) = rows(engine, "SELECT * FROM effect")
-    assert (row["metric"], row["unit"], row["compared"], row["effect"], row["verdict"]) == (
-        "forward_wall",
-        "ms",
-        None,
-        None,
-        None,
-    )
-    assert (row["baseline_value"], row["arm_value"], row["n"]) == pytest.approx((25.0, 18.0, 10))
-    assert rows(engine, "SELECT * FROM speedup") == []
-    assert rows(engine, "SELECT * FROM break_even") == []
-    assert reanalyse(engine) == 1
-    assert len(rows(engine, "SELECT * FROM effect")) == 1
+    job = a_profile_job()
+    submit(engine, [job])
 
+    def counts() -> tuple[int, int]:
+        (sweep,) = sweep_summaries(engine)
+        return sweep["measured"], sweep["failures"]
 
-def test_a_failed_arm_is_a_failure(engine: Engine) -> None:
-    """Its comparison has the reason, and the baseline's profile stays."""
+    assert counts() == (0, 0)
     failed = Failure(arm=1, reason="out_of_memory", message="no")
-    keep(engine, a_profiled_outcome(a_profile_job(), TIMES, failures=[failed]))
-    (row,) = rows(engine, "SELECT * FROM failures")
-    assert (row["kind"], row["reason"]) == ("profile", "out_of_memory")
-    assert {row["method"] for row in rows(engine, "SELECT * FROM profile")} == {"dense"}
-
-
-def test_a_missing_phase_is_no_answer(engine: Engine) -> None:
-    """An outcome that holds neither a profile nor a failure of an arm is an error of the worker."""
-    outcome = a_profiled_outcome(a_profile_job(), TIMES)
-    keep(engine, outcome.model_copy(update={"profiles": (outcome.profiles or ())[:1]}))
-    (row,) = rows(engine, "SELECT * FROM failures")
-    assert "no profile of forward" in row["message"]
+    keep(engine, a_profiled_outcome(job, TIMES, failures=[failed]))
+    assert counts() == (0, 1)
+    assert table(engine, "SELECT kind, reason FROM failures") == [("profile", "out_of_memory")]
+    assert table(engine, "SELECT DISTINCT method FROM profile") == [("dense",)]
+    keep(engine, a_profiled_outcome(job, TIMES, ended_at=NOW + 60))
+    assert counts() == (1, 0)
+    columns = "metric, unit, compared, effect, verdict, baseline_value, arm_value, n"
+    walls = (*map(pytest.approx, (25.0, 18.0)), 10)
+    assert table(engine, f"SELECT {columns} FROM effect") == [
+        ("forward_wall", "ms", None, None, None, *walls)
+    ]
+    assert table(engine, "SELECT * FROM speedup") == table(engine, "SELECT * FROM break_even") == []
 
 
 def imported(engine: Engine, *profiles: ArmProfile, digest: str = "ab", **more: Any) -> int:
@@ -156,78 +112,37 @@ def imported(engine: Engine, *profiles: ArmProfile, digest: str = "ab", **more: 
 
 def test_a_file_is_imported_once(engine: Engine) -> None:
     """Tied to a comparison it has the arm's columns; again it changes nothing; another file is
-    another profile.
+    another profile. A trace of the baseline has the condition and no method of the arm. A counter
+    that has no column is not dropped silently.
     """
     job = a_profile_job()
-    submit_sweep(engine, NewSweep("why", "text", "Why?"), [(job.comparisons()[0], {})], [])
+    submit(engine, [job])
     kernel = Activities(
         name="gemm", activity="kernel", count=2, seconds=1e-3, counters={"sm_throughput": 61.0}
     )
     profile = a_profile(1, {"device": 2.0, "idle": 1.0}).model_copy(
         update={"tool": "nsys", "activities": (kernel,)}
     )
-    tied: dict[str, Any] = {
-        "comparison_id": job.comparison_ids()[0],
-        "side": "arm",
-        "device_name": "T4",
-    }
-    assert imported(engine, profile, **tied) == 1
-    assert imported(engine, profile, **tied) == 0
+    tied: dict[str, Any] = {"comparison_id": job.comparison_ids()[0], "device_name": "T4"}
+    assert imported(engine, profile, **tied, side="arm") == 1
+    assert imported(engine, profile, **tied, side="arm") == 0
     assert imported(engine, profile, digest="cd", label="by hand") == 1
-    found = rows(engine, "SELECT * FROM profile WHERE time_class = 'device' ORDER BY method")
-    assert [
-        (
-            row["method"],
-            row["label"],
-            row["source"],
-            row["file"],
-            row["attempt"],
-            row["device_name"],
-        )
-        for row in found
-    ] == [
-        (None, "by hand", "imported", "trace.sqlite", None, None),
-        ("topk", None, "imported", "trace.sqlite", None, "T4"),
+    assert imported(engine, profile, digest="ef", **tied, side="baseline", label="dense") == 1
+    columns = "method, model, label, source, file, attempt, device_name"
+    found = table(
+        engine, f"SELECT {columns} FROM profile WHERE time_class = 'device' ORDER BY method, label"
+    )
+    of, deit = ("imported", "trace.sqlite", None), "deit_tiny_patch16_224"
+    assert found == [
+        (None, None, "by hand", *of, None),
+        (None, deit, "dense", *of, "T4"),
+        ("topk", deit, None, *of, "T4"),
     ]
-    assert [row["sm_throughput"] for row in rows(engine, "SELECT * FROM kernel")] == [61.0, 61.0]
-
-
-def test_the_baseline_of_a_comparison_is_not_called_the_arm(engine: Engine) -> None:
-    """A trace of the baseline has the condition of its comparison and no method of the arm."""
-    job = a_profile_job()
-    submit_sweep(engine, NewSweep("why", "text", "Why?"), [(job.comparisons()[0], {})], [])
-    imported(
-        engine,
-        a_profile(0, {"device": 2.0}),
-        comparison_id=job.comparison_ids()[0],
-        side="baseline",
-        label="dense",
-    )
-    (row,) = rows(engine, "SELECT * FROM profile")
-    assert (row["method"], row["label"], row["model"]) == (None, "dense", "deit_tiny_patch16_224")
-
-
-def test_an_unknown_counter_is_refused(engine: Engine) -> None:
-    """Counters are columns, and one that has none is not dropped silently."""
-    kernel = Activities(
-        name="gemm", activity="kernel", count=2, seconds=1e-3, counters={"warp_speed": 9.0}
-    )
+    assert table(engine, "SELECT sm_throughput FROM kernel") == [(61.0,)] * 3
+    unknown = kernel.model_copy(update={"counters": {"warp_speed": 9.0}})
+    wrong = ArmProfile(arm=0, tool="ncu", forwards=1, activities=(unknown,))
     with pytest.raises(ValueError, match="'warp_speed' is no counter; known are sm_throughput"):
-        imported(engine, ArmProfile(arm=0, tool="ncu", forwards=1, activities=(kernel,)))
-    assert rows(engine, "SELECT * FROM kernel") == []
-
-
-def test_an_unknown_counter_in_an_outcome(engine: Engine) -> None:
-    """The outcome is not stored."""
-    kernel = Activities(
-        name="gemm", activity="kernel", count=2, seconds=1e-3, counters={"warp_speed": 9.0}
-    )
-    outcome = a_profiled_outcome(a_profile_job(), TIMES)
-    profiles = tuple(
-        profile.model_copy(update={"activities": (kernel,)}) for profile in outcome.profiles or ()
-    )
-    with pytest.raises(StoreError, match="warp_speed"):
-        keep(engine, outcome.model_copy(update={"profiles": profiles}))
+        imported(engine, wrong, digest="gh")
 
 
 def test_peaks_are_kept_by_machine(engine: Engine) -> None:
@@ -236,32 +151,14 @@ def test_peaks_are_kept_by_machine(engine: Engine) -> None:
     """
     keep(engine, a_profiled_outcome(a_profile_job(), TIMES))
     newer = Peaks(gflops=120.0, gb_per_s=11.0, dtype="float32", threads=2)
-    half = Peaks(gflops=30.0, gb_per_s=11.0, dtype="bfloat16", threads=2)
+    half = newer.model_copy(update={"gflops": 30.0, "dtype": "bfloat16"})
     before = time.time()
     keep_peaks(engine, CPU, "here", [newer, half])
     keep_peaks(engine, CPU, "here", [Peaks(gflops=7.0, gb_per_s=4.2, dtype="float32", threads=2)])
     found = best_peaks(engine, CPU.environment_id, "here")
     assert best_peaks(engine, CPU.environment_id, "elsewhere") == {}
-    assert {key: peaks for key, (peaks, _) in found.items()} == {
-        ("float32", 2): newer,
-        ("bfloat16", 2): half,
-    }
+    expected = {("float32", 2): newer, ("bfloat16", 2): half}
+    assert {key: peaks for key, (peaks, _) in found.items()} == expected
     assert all(before <= measured_at <= time.time() for _, measured_at in found.values())
-    assert [row["attempt"] for row in rows(engine, "SELECT * FROM peak_row ORDER BY id")] == [
-        1,
-        None,
-        None,
-        None,
-    ]
-
-
-def test_a_profiled_comparison_counts_as_measured(engine: Engine) -> None:
-    """The list of sweeps counts what has an answer, a ratio or not."""
-    job = a_profile_job()
-    submit_sweep(engine, NewSweep("why", "text", "Why?"), [(job.comparisons()[0], {})], [])
-    assert [row["measured"] for row in sweep_summaries(engine)] == [0]
-    failed = Failure(arm=1, reason="out_of_memory", message="no")
-    keep(engine, a_profiled_outcome(job, TIMES, failures=[failed]))
-    assert [(row["measured"], row["failures"]) for row in sweep_summaries(engine)] == [(0, 1)]
-    keep(engine, a_profiled_outcome(job, TIMES, ended_at=NOW + 60))
-    assert [(row["measured"], row["failures"]) for row in sweep_summaries(engine)] == [(1, 0)]
+    attempts = table(engine, "SELECT attempt FROM peak_row ORDER BY id")
+    assert attempts == [(1,), (None,), (None,), (None,)]

@@ -19,11 +19,20 @@ from store.write import queue
 from store.write.reanalysis import comparisons_by_environment, reanalyse
 from store.write.record import derive_pending, record, record_imported
 from sweeps.model.outcome import Failure
-from tests.fixtures.sql_rows import rows
-from tests.orchestrator.commands import breakeven
-from tests.store.conftest import CPU, a_job, an_evaluation, an_outcome, in_visits, keep, submit
+from tests.orchestrator.commands import in_process
+from tests.store.conftest import (
+    CPU,
+    a_job,
+    an_evaluation,
+    an_outcome,
+    in_visits,
+    keep,
+    submit,
+    table,
+)
 
 DERIVED = ("effect_row", "break_even_row", "cost_model_row", "panel_row", "panel_progress")
+PENDING = "SELECT * FROM pending_derivation"
 BATCH = 4
 MARK = "BREAKEVEN_TEST_OF_REANALYSIS"
 KILLED = f"""
@@ -43,7 +52,11 @@ if __name__ == "__main__":
 
 def derived(engine: Engine) -> dict[str, Any]:
     """All derived rows, in the order in which they were inserted."""
-    return {table: rows(engine, f"SELECT * FROM {table}") for table in DERIVED}
+    return {of: table(engine, f"SELECT * FROM {of}") for of in DERIVED}
+
+
+def ordered(engine: Engine) -> dict[str, Any]:
+    return {of: sorted(map(str, found)) for of, found in derived(engine).items()}
 
 
 @pytest.fixture
@@ -55,9 +68,8 @@ def filled(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
     jobs = [a_job(size, (0.5, 0.7), batch_size=batch) for size in (32, 64, 96) for batch in (1, 4)]
     accuracy = a_job(32, kind="accuracy")
     submit(engine, [*jobs, accuracy])
-    lost = an_outcome(
-        jobs[0], speedups=(1.5, 0.6), failures=[Failure(arm=1, reason="error", message="so")]
-    )
+    failed = Failure(arm=1, reason="error", message="so")
+    lost = an_outcome(jobs[0], speedups=(1.5, 0.6), failures=[failed])
     elsewhere = CPU.model_copy(update={"device_name": "Another CPU"})
     visits = [
         visit
@@ -98,18 +110,24 @@ def alive(path: Path) -> list[str]:
     return found
 
 
-def test_several_processes_derive_the_rows_that_one_does(filled: Engine) -> None:
+def test_several_processes_derive_the_rows_that_one_does(filled: Engine, path: Path) -> None:
+    """And end with their parent where that is killed; the next call goes on."""
     assert reanalyse(filled, processes=1) == 19
     before = derived(filled)
-    assert {table for table, found in before.items() if not found} == set()
+    assert {of for of, found in before.items() if not found} == set()
     spoil(filled)
+    killed(path, 2, processes=2)
+    until = time.monotonic() + 30
+    while (left := alive(path)) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert not left
     assert reanalyse(filled, processes=2) == 19
     assert derived(filled) == before
 
 
-@pytest.mark.parametrize("after", [1, 4, 8])
-def test_a_killed_call_is_gone_on_with(filled: Engine, path: Path, after: int) -> None:
+def test_a_killed_call_is_gone_on_with(filled: Engine, path: Path) -> None:
     """Nothing that it derived is derived again, and the rows are those of one call."""
+    after = 8
     reanalyse(filled, processes=1)
     before, parts = derived(filled), steps(filled)
     assert len(parts) == 6
@@ -118,77 +136,53 @@ def test_a_killed_call_is_gone_on_with(filled: Engine, path: Path, after: int) -
     shown: list[tuple[str, int, int]] = []
     curves = reanalyse(filled, processes=1, show=lambda *step: shown.append(step))
     assert len(shown) == 2 * len(parts) - after
-    assert curves == sum(parts[max(0, after - len(parts)) :])
+    assert curves == sum(parts[after - len(parts) :])
     assert derived(filled) == before
-    assert not rows(filled, "SELECT * FROM pending_derivation")
+    assert not table(filled, PENDING)
     assert reanalyse(filled, processes=1) == sum(parts)  # a new analysis of everything
 
 
 def test_what_changed_since_is_derived_anew(filled: Engine, path: Path) -> None:
-    """A newer calibration; another sweep's analysis does not go on with it."""
+    """A newer calibration; neither another sweep's analysis nor a dispatcher goes on with it. What
+    is measured between a kill and the next call is part of what that derives.
+    """
     killed(path, 3)
-    left = rows(filled, "SELECT count(*) AS n FROM pending_derivation")
+    left = table(filled, PENDING)
+    derive_pending(filled)
     assert reanalyse(filled, "no such sweep") == 0
-    assert rows(filled, "SELECT count(*) AS n FROM pending_derivation") == left
+    assert table(filled, PENDING) == left
+    again = an_outcome(a_job(32, (0.5, 0.7)), speedups=(1.5, 0.6), seed=7, ended_at=1.79e9 + 100)
+    keep(filled, again)
+    assert reanalyse(filled, processes=1) == sum(steps(filled))
+    resumed = ordered(filled)
+    reanalyse(filled, processes=1)
+    assert ordered(filled) == resumed
+    killed(path, 3)
     term = dict.fromkeys(("process_sd", "tau", "tau_low", "tau_high"), 0.01)
     of = dict.fromkeys(("freedom", "processes", "contrasts"), 5) | {"calibration_id": "newer"}
     where = {"environment": CPU.environment_id, "size_class": "10M", "created_at": 1.79e9}
     with writing(filled) as connection:
         connection.execute(insert(CALIBRATION), {**term, **of, **where})
     assert reanalyse(filled, processes=1) == sum(steps(filled))
-    assert not rows(filled, "SELECT * FROM pending_derivation")
-
-
-def test_a_pool_ends_with_its_parent(filled: Engine, path: Path) -> None:
-    killed(path, 2, processes=2)
-    until = time.monotonic() + 30
-    while (left := alive(path)) and time.monotonic() < until:
-        time.sleep(0.2)
-    assert not left
-
-
-def test_outcomes_of_an_interrupted_analysis_are_recorded(filled: Engine, path: Path) -> None:
-    """What is measured between a kill and the next call is part of what that derives."""
-    killed(path, 3)
-    job = a_job(32, (0.5, 0.7))
-    keep(filled, an_outcome(job, speedups=(1.5, 0.6), seed=7, ended_at=1.79e9 + 100))
-    reanalyse(filled, processes=1)
-    resumed = derived(filled)
-    reanalyse(filled, processes=1)
-    assert {table: sorted(map(str, found)) for table, found in derived(filled).items()} == {
-        table: sorted(map(str, found)) for table, found in resumed.items()
-    }
+    assert not table(filled, PENDING)
 
 
 def test_curves_that_a_killed_dispatcher_left(engine: Engine, path: Path, tmp_path: Path) -> None:
     """Effects are there at once; curves and panels before a command shows them, as if derived with
     each outcome.
     """
-    jobs = [a_job(size) for size in (32, 64, 96)]
-    sweep = submit(engine, jobs)
-    claimed = queue.claim(engine, sweep, owner="me", limit=9)
-    for number, queued in enumerate(claimed):
+    sweep = submit(engine, [a_job(size) for size in (32, 64, 96)])
+    for number, queued in enumerate(queue.claim(engine, sweep, owner="me", limit=9)):
         truth = an_outcome(queued.job, speedups=(0.7 + 0.4 * number,))
         assert record(engine, queued.row, "me", truth, defer=True)
-    assert len(rows(engine, "SELECT * FROM effect_row")) == 3
-    assert not rows(engine, "SELECT * FROM break_even_row")
-    assert len(rows(engine, "SELECT * FROM pending_derivation")) == 3
-    shown = breakeven(
-        "query", "SELECT count(*) AS n FROM break_even", "--db", str(path), folder=tmp_path
-    )
+    counts = [len(table(engine, f"SELECT * FROM {of}")) for of in DERIVED[:2]]
+    assert (counts, len(table(engine, PENDING))) == ([3, 0], 3)
+    counted = ("query", "SELECT count(*) AS n FROM break_even", "--db", str(path))
+    shown = in_process(*counted, folder=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    assert not rows(engine, "SELECT * FROM pending_derivation")
+    assert not table(engine, PENDING)
     before = derived(engine)
     assert before["break_even_row"]
     assert before["panel_row"]
     reanalyse(engine, processes=1)
     assert derived(engine) == before
-
-
-def test_an_analysis_and_a_dispatcher_do_not_touch_the_steps_of_each_other(
-    filled: Engine, path: Path
-) -> None:
-    killed(path, 3)
-    left = rows(filled, "SELECT * FROM pending_derivation")
-    derive_pending(filled)
-    assert rows(filled, "SELECT * FROM pending_derivation") == left

@@ -1,7 +1,5 @@
 """How requested arms and comparisons look in the columns of the views."""
 
-import pytest
-
 from store.rows.row_mapping import (
     comparison_row,
     curve_id,
@@ -15,80 +13,52 @@ from sweeps.model.job import Arm, Comparison, Step
 CONDITION = Condition(model="deit_tiny_patch16_224", image_size=224)
 TOPK = Step(method="topk", params={"keep_rate": 0.5})
 TOME = Step(method="tome", params={"r": 13})
+COMPILE = Overrides(runtime="compile")
 
 
-@pytest.mark.parametrize(
-    ("arm", "params"),
-    [
-        (Arm(), {}),
-        (Arm(replicate=2), {"replicate": 2}),
-        (Arm(stack=(TOPK,)), {"keep_rate": 0.5}),
-        (
-            Arm(stack=(TOPK,), overrides=Overrides(runtime="compile")),
-            {"keep_rate": 0.5, "runtime": "compile"},
-        ),
-        (
-            Arm(stack=(TOPK, TOME)),
-            [{"method": "topk", "keep_rate": 0.5}, {"method": "tome", "r": 13}],
-        ),
-        (
-            Arm(stack=(TOPK, TOME), overrides=Overrides(dtype="bfloat16")),
-            [
-                {"method": "topk", "keep_rate": 0.5},
-                {"method": "tome", "r": 13},
-                {"dtype": "bfloat16"},
-            ],
-        ),
-    ],
-)
-def test_params(arm: Arm, params: object) -> None:
+def test_params() -> None:
     """Params are what stands in the sweep file: the method's, and overrides and replicate beside
     them.
     """
-    assert requested_params(arm) == params
+    both = [{"method": "topk", "keep_rate": 0.5}, {"method": "tome", "r": 13}]
+    for arm, params in (
+        (Arm(), {}),
+        (Arm(replicate=2), {"replicate": 2}),
+        (Arm(stack=(TOPK,), overrides=COMPILE), {"keep_rate": 0.5, "runtime": "compile"}),
+        (Arm(stack=(TOPK, TOME)), both),
+        (Arm(stack=(TOPK, TOME), overrides=COMPILE), [*both, {"runtime": "compile"}]),
+    ):
+        assert requested_params(arm) == params
 
 
-@pytest.mark.parametrize(
-    ("baseline", "arm", "text", "runtime"),
-    [
-        (Arm(), Arm(stack=(TOPK,)), "dense", "eager"),
-        (
-            Arm(overrides=Overrides(runtime="compile")),
-            Arm(stack=(TOPK,)),
-            "dense [runtime=compile]",
-            "eager",
-        ),
-        (Arm(), Arm(overrides=Overrides(runtime="compile")), "dense [runtime=eager]", "compile"),
-        (
-            Arm(overrides=Overrides(runtime="compile")),
-            Arm(stack=(TOPK,), overrides=Overrides(runtime="compile")),
-            "dense",
-            "compile",
-        ),
-        (Arm(stack=(TOME,)), Arm(stack=(TOPK,)), "tome(r=13)", "eager"),
-        (Arm(), Arm(replicate=1), "dense", "eager"),
-    ],
-)
-def test_the_baseline_names_where_it_differs(
-    baseline: Arm, arm: Arm, text: str, runtime: str
-) -> None:
+def test_the_baseline_names_where_it_differs() -> None:
     """The condition columns are the arm's; the baseline's text names what is different there."""
-    comparison = Comparison(condition=CONDITION, baseline=baseline, arm=arm)
-    assert str(shown_baseline(comparison)) == text
-    assert comparison_row(comparison, {})["runtime"] == runtime
+    for baseline, arm, text, runtime in (
+        (Arm(), Arm(replicate=1), "dense", "eager"),
+        (Arm(overrides=COMPILE), Arm(stack=(TOPK,)), "dense [runtime=compile]", "eager"),
+        (Arm(), Arm(overrides=COMPILE), "dense [runtime=eager]", "compile"),
+        (Arm(overrides=COMPILE), Arm(stack=(TOPK,), overrides=COMPILE), "dense", "compile"),
+        (Arm(stack=(TOME,)), Arm(stack=(TOPK,)), "tome(r=13)", "eager"),
+    ):
+        comparison = Comparison(condition=CONDITION, baseline=baseline, arm=arm)
+        assert str(shown_baseline(comparison)) == text
+        assert comparison_row(comparison, {})["runtime"] == runtime
 
 
 def test_points_of_one_curve() -> None:
     """The image size moves along a curve; any other requested value makes another curve, a version
     does not.
     """
-    here = Comparison(condition=CONDITION, baseline=Arm(), arm=Arm(stack=(TOPK,)))
-    along = here.model_copy(update={"condition": CONDITION.model_copy(update={"image_size": 96})})
+    arm = Arm(stack=(TOPK,))
+    here = Comparison(condition=CONDITION, baseline=Arm(), arm=arm)
+
+    def other(**fields: int) -> Comparison:
+        return here.model_copy(update={"condition": CONDITION.model_copy(update=fields)})
+
     newer = here.model_copy(update={"arm": Arm(stack=(TOPK.model_copy(update={"version": 2}),))})
-    batch = here.model_copy(update={"condition": CONDITION.model_copy(update={"batch_size": 8})})
-    again = here.model_copy(update={"arm": Arm(stack=(TOPK,), replicate=1)})
-    assert curve_id(here) == curve_id(along) == curve_id(newer)
-    assert len({curve_id(here), curve_id(batch), curve_id(again)}) == 3
+    again = here.model_copy(update={"arm": arm.model_copy(update={"replicate": 1})})
+    assert curve_id(here) == curve_id(other(image_size=96)) == curve_id(newer)
+    assert len({curve_id(each) for each in (here, other(batch_size=8), again)}) == 3
 
 
 def test_timestamp() -> None:

@@ -19,29 +19,23 @@ def half(engine: Engine) -> Engine:
     runs.
     """
     row = submit(engine, [a_job(size, (0.5, 0.7)) for size in (64, 96, 128, 160, 192)])
-    me = owner()
-    for number, queued in enumerate(claim(engine, row, owner=me, limit=2)):
-        failures = [FAILED] if number else []
-        measured = {
-            "speedups": (1.5, 1.2),
-            "ended_at": 1.79e9 + 100 * number,
-            "flags": ["thermal_slowdown"],
-        }
-        record(engine, queued.row, me, an_outcome(queued.job, failures=failures, **measured))
-    claim(engine, row, owner=me, limit=1)
+    for number, queued in enumerate(claim(engine, row, owner=owner(), limit=2)):
+        outcome = an_outcome(
+            queued.job,
+            speedups=(1.5, 1.2),
+            ended_at=1.79e9 + 100 * number,
+            flags=["thermal_slowdown"],
+            failures=[FAILED] * number,
+        )
+        record(engine, queued.row, owner(), outcome)
+    claim(engine, row, owner=owner(), limit=1)
     return engine
 
 
 def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
     """One job was done in 10 s, another failed: three are left, one after the other."""
     (found,) = run_progress(half, now=1.79e9)
-    assert (found.sweep, found.device, found.waiting, found.running, found.ended) == (
-        "sweep",
-        "cpu",
-        2,
-        1,
-        2,
-    )
+    assert found[:5] == ("sweep", "cpu", 2, 1, 2)
     assert found.left_s == pytest.approx(30)
     (found,) = run_progress(half)
     assert found.left_s is not None
@@ -54,11 +48,9 @@ def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
     assert found.heard_at is not None
     assert found.owner == owner()
     assert found.began_at == pytest.approx(found.heard_at, abs=60)
-    assert [line.job for line in found.visits] == [
-        f"deit_tiny_patch16_224 {size} px, batch 1, cpu" for size in (64, 96)
-    ]
-    assert not found.stale(found.heard_at + 59)
-    assert found.stale(found.heard_at + 61)
+    labels = [f"deit_tiny_patch16_224 {size} px, batch 1, cpu" for size in (64, 96)]
+    assert [line.job for line in found.visits] == labels
+    assert [found.stale(found.heard_at + silent) for silent in (59, 61)] == [False, True]
     assert found.silent_s(found.heard_at + 500) == 500
 
 
@@ -68,31 +60,16 @@ def test_nothing_runs_where_all_is_done(engine: Engine) -> None:
     assert run_progress(engine) == []
 
 
-def test_failures_by_reason_and_message(half: Engine) -> None:
-    """Each class has its newest log and names its comparisons; what was measured has none."""
+def test_failures_and_health(half: Engine) -> None:
+    """Each class of failures has its newest log and names its comparisons. An environment on a host
+    has its attempts; throttling quarantines.
+    """
     (found,) = failure_classes(half, "sweep")
-    assert (found.reason, found.message, found.comparisons, found.kind) == (
-        "error",
-        FAILED.message,
-        1,
-        "latency",
-    )
+    assert found[:4] == ("error", FAILED.message, 1, "latency")
     assert (found.detail, found.host, found.at) == (FAILED.detail, "here", 1.79e9 + 100)
     (named,) = found.examples
-    assert (named["method"], named["model"], named["image_size"]) == (
-        "topk",
-        "deit_tiny_patch16_224",
-        96,
-    )
-
-
-def test_health_counts_flags_and_quarantine(half: Engine) -> None:
-    """An environment on a host with its attempts; throttling quarantines."""
-    (found,) = health(half)
-    assert (found.host, found.attempts, found.quarantined, dict(found.flags)) == (
-        "here",
-        2,
-        2,
-        {"thermal_slowdown": 2},
-    )
-    assert (found.seen_at, found.calibrated_at, found.gflops) == (1.79e9 + 100, None, None)
+    assert (named["method"], named["image_size"]) == ("topk", 96)
+    (seen,) = health(half)
+    assert (seen.host, seen.attempts, seen.quarantined) == ("here", 2, 2)
+    assert seen.flags == {"thermal_slowdown": 2}
+    assert (seen.seen_at, seen.calibrated_at, seen.gflops) == (1.79e9 + 100, None, None)

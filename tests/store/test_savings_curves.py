@@ -10,35 +10,29 @@ from sqlalchemy import Engine
 
 from store.derive.savings_curves import GMACS_SAVED, SETTING, curves, flat, points_by_line
 from store.write.reanalysis import reanalyse
-from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Job
 from sweeps.model.outcome import Outcome
 from sweeps.stats.curve import break_even
 from tests.fixtures.sql_rows import rows
-from tests.store.conftest import a_job, an_outcome, keep, stored_curve
+from tests.store.conftest import a_job, an_outcome, keep, stored_curve, submit, table, with_arms
 
 SAVED = "SELECT * FROM break_even WHERE axis = 'gmacs_saved'"
+RATES = (0.9, 0.7, 0.4)
+CROSSING = (0.8, 0.9, 1.4)
 
 
 def with_macs(outcome: Outcome, shares: Sequence[float]) -> Outcome:
     """The outcome had its arms these shares of the baseline's GMACs, their own work included."""
-    arms = [
-        (
-            arm
-            if arm.arm == 0
-            else arm.model_copy(
-                update={"gmacs": outcome.arms[0].gmacs * shares[arm.arm - 1] - arm.gmacs_overhead}
-            )
-        )
-        for arm in outcome.arms
-    ]
-    return outcome.model_copy(update={"arms": tuple(arms)})
+    whole, own = outcome.arms[0].gmacs, outcome.arms[1].gmacs_overhead
+    assert whole is not None
+    assert own is not None
+    return with_arms(outcome, {}, *({"gmacs": whole * share - own} for share in shares))
 
 
 def store(
     engine: Engine, jobs: Sequence[Job], speedups: Sequence[float], shares: Sequence[float]
 ) -> None:
-    submit_sweep(engine, NewSweep("saved", "text", "?"), jobs, [])
+    submit(engine, jobs, "saved")
     for job in jobs:
         keep(engine, with_macs(an_outcome(job, speedups=speedups), shares))
 
@@ -47,35 +41,24 @@ def test_the_view_equals_break_even(engine: Engine) -> None:
     """Three keep rates at one size are a curve along the share saved, computed by
     sweeps.stats.curve.
     """
-    store(engine, [a_job(keep_rates=(0.9, 0.7, 0.4))], (0.8, 0.9, 1.4), (1.02, 0.8, 0.5))
+    store(engine, [a_job(keep_rates=RATES)], CROSSING, (1.02, 0.8, 0.5))
     curve = stored_curve(
         engine, "gmacs_saved", lambda row: 1 - row["gmacs_total"] / row["gmacs_baseline"]
     )
-    expected = break_even(curve)
-    (crossing,) = expected.crossings
+    (crossing,) = break_even(curve).crossings
     (found,) = rows(engine, SAVED)
-    assert (found["x"], found["x_low"], found["x_high"], found["direction"], found["varied_parameter"]) == (
-        crossing.x, *(pytest.approx(x) for x in (crossing.low, crossing.high)), "gains", "keep_rate",
-    )  # fmt: skip
-    assert (found["x_low"], found["x_high"]) == (pytest.approx(0.2), pytest.approx(0.5))
-    assert (found["verdict"], found["points"], found["x_last"]) == (
-        "crossing",
-        3,
-        pytest.approx(0.5),
-    )
-    assert {
-        row["varied_parameter"]
-        for row in rows(engine, "SELECT varied_parameter FROM break_even WHERE axis = 'tokens'")
-    } == {None}
+    of = ["x", "x_low", "x_high", "direction", "varied_parameter", "verdict", "points", "x_last"]
+    ends = map(pytest.approx, (crossing.low, crossing.high))
+    expected = [crossing.x, *ends, "gains", "keep_rate", "crossing", 3, pytest.approx(0.5)]
+    assert [found[name] for name in of] == expected
+    assert [found["x_low"], found["x_high"]] == pytest.approx([0.2, 0.5])
+    along = "SELECT DISTINCT varied_parameter FROM break_even WHERE axis = 'tokens'"
+    assert table(engine, along) == [(None,)]
 
 
 @pytest.mark.parametrize(
     ("rates", "shares", "expected"),
-    [
-        ((0.5, 0.7), (0.4, 0.6), 0),
-        ((0.5, 0.6, 0.7), (0.4, 0.4, 0.6), 0),
-        ((0.5, 0.6, 0.7), (0.4, 0.5, 0.6), 1),
-    ],
+    [((0.5, 0.7), (0.4, 0.6), 0), ((0.5, 0.6, 0.7), (0.4, 0.4, 0.6), 0)],
 )
 def test_a_parameter_must_vary(
     *, engine: Engine, rates: Sequence[float], shares: Sequence[float], expected: int
@@ -87,31 +70,21 @@ def test_a_parameter_must_vary(
 
 def test_an_arm_that_saves_nothing_is_a_point(engine: Engine) -> None:
     """A share of 0 lies on the curve, where it may be the end at which the method pays."""
-    store(engine, [a_job(keep_rates=(0.9, 0.7, 0.4))], (1.4, 1.2, 0.8), (1.0, 0.8, 0.5))
+    store(engine, [a_job(keep_rates=RATES)], (1.4, 1.2, 0.8), (1.0, 0.8, 0.5))
     (found,) = rows(engine, SAVED)
-    assert [found[name] for name in ("points", "verdict", "x_low", "x_high")] == [
-        3,
-        "crossing",
-        *map(pytest.approx, (0.2, 0.5)),
-    ]
+    places = [found[name] for name in ("points", "verdict", "x_low", "x_high")]
+    assert places == [3, "crossing", *map(pytest.approx, (0.2, 0.5))]
     assert found["why"] == "Along the share of GMACs saved: faster at 0 % to 20 %, slower at 50 %."
 
 
 def test_each_condition_has_its_curve(engine: Engine) -> None:
     """Sizes and batches are never mixed, and what comes later joins its own curve."""
-    rates, shares = (0.9, 0.7, 0.4), (0.95, 0.8, 0.5)
-    jobs = [
-        a_job(64, keep_rates=rates),
-        a_job(96, keep_rates=rates),
-        a_job(64, keep_rates=rates, batch_size=8),
-    ]
-    store(engine, jobs, (0.8, 0.9, 1.4), shares)
+    jobs = [a_job(size, RATES, batch_size=batch) for size, batch in ((64, 1), (96, 1), (64, 8))]
+    store(engine, jobs, CROSSING, (0.95, 0.8, 0.5))
     assert [row["points"] for row in rows(engine, SAVED)] == [3, 3, 3]
     assert len({row["curve_id"] for row in rows(engine, SAVED)}) == 3
     more = a_job(64, keep_rates=(0.2,))
-    submit_sweep(
-        engine, NewSweep("saved", "text 2", "?"), [*jobs[0].comparisons(), *more.comparisons()], []
-    )
+    submit(engine, [jobs[0], more], "saved", "text 2")
     keep(engine, with_macs(an_outcome(more, speedups=(2,)), (0.3,)))
     assert [row["points"] for row in rows(engine, SAVED)] == [4]
 
@@ -120,14 +93,10 @@ def test_a_parameter_is_an_axis_itself(engine: Engine) -> None:
     """Along the values of the parameter the same points cross at its own unit, whatever they
     save.
     """
-    store(engine, [a_job(keep_rates=(0.9, 0.7, 0.4))], (0.8, 0.9, 1.4), (0.9, 0.9, 0.9))
-    (found,) = rows(engine, "SELECT * FROM break_even WHERE axis = 'parameter'")
-    assert (found["verdict"], found["varied_parameter"], found["direction"]) == (
-        "crossing",
-        "keep_rate",
-        "loses",
-    )
-    assert (found["x_low"], found["x_high"]) == (0.4, 0.7)
+    store(engine, [a_job(keep_rates=RATES)], CROSSING, (0.9, 0.9, 0.9))
+    columns = "verdict, varied_parameter, direction, x_low, x_high"
+    found = table(engine, f"SELECT {columns} FROM break_even WHERE axis = 'parameter'")
+    assert found == [("crossing", "keep_rate", "loses", 0.4, 0.7)]
     assert rows(engine, SAVED) == []
 
 
@@ -137,20 +106,15 @@ def test_a_number_of_the_condition_is_an_axis(*, engine: Engine, field: str) -> 
     none.
     """
     jobs = [a_job(64, keep_rates=(0.5, 0.7), **{field: value}) for value in (1, 2, 4)]
-    submit_sweep(engine, NewSweep("fields", "text", "?"), jobs, [])
+    submit(engine, jobs)
+    columns = "verdict, x_low, x_high, points, points_missing, varied_parameter"
+    along = f"SELECT {columns} FROM break_even WHERE axis = :axis ORDER BY params"
     for job, speedups in zip(jobs, ((0.7, 1.1), (0.8, 1.2), (1.3, 1.3)), strict=True):
-        assert rows(engine, "SELECT * FROM break_even WHERE axis = :axis", axis=field) == []
-        outcome = an_outcome(job, speedups=speedups)
-        arms = [
-            arm.model_copy(update={"threads": job.condition.threads or 2}) for arm in outcome.arms
-        ]
-        keep(engine, outcome.model_copy(update={"arms": tuple(arms)}))
-    found = rows(engine, "SELECT * FROM break_even WHERE axis = :axis ORDER BY params", axis=field)
-    assert [
-        (row["verdict"], row["x_low"], row["x_high"], row["points"], row["points_missing"])
-        for row in found
-    ] == [("crossing", 2, 4, 3, 0), ("always", None, None, 3, 0)]
-    assert {row["varied_parameter"] for row in found} == {None}
+        assert table(engine, along, axis=field) == []
+        threads = {"threads": job.condition.threads or 2}
+        keep(engine, with_arms(an_outcome(job, speedups=speedups), *[threads] * 3))
+    expected = [("crossing", 2, 4, 3, 0, None), ("always", None, None, 3, 0, None)]
+    assert table(engine, along, axis=field) == expected
     everything = "SELECT * FROM break_even ORDER BY curve_id, axis"
     before = rows(engine, everything)
     reanalyse(engine)
@@ -186,33 +150,19 @@ def test_curves_differ_in_whatever_else_differs() -> None:
         )
         for rate in rates
     ]
-    found = list(
-        curves(
-            points_by_line(
-                [Row(params, place / 100) for place, params in enumerate(written)], {"same"}
-            )
-        )
-    )
+    points: list[Any] = [Row(params, place / 100) for place, params in enumerate(written)]
+    found = list(curves(points_by_line(points, {"same"})))
     saved = [curve for curve in found if curve.axis == GMACS_SAVED]
-    assert [(curve.line.varied_parameter, len(curve.points)) for curve in saved] == [
-        ("keep_rate", 3),
-        ("keep_rate", 3),
-        ("tau", 3),
-    ]
+    varied = [(curve.line.varied_parameter, len(curve.points)) for curve in saved]
+    assert varied == [("keep_rate", 3), ("keep_rate", 3), ("tau", 3)]
     assert len({curve.line.curve_id("latency") for curve in saved}) == 3
-    assert [curve.places for curve in found if curve.axis == "parameter"] == [
-        [0.2, 0.4, 0.6],
-        [0.2, 0.4, 0.6],
-        [1, 2, 3],
-    ]
+    places = [curve.places for curve in found if curve.axis == "parameter"]
+    assert places == [[0.2, 0.4, 0.6], [0.2, 0.4, 0.6], [1, 2, 3]]
 
 
 def test_parameters_inside_others_have_dotted_names() -> None:
     """A budget's number and the parameters of a stack's steps can move too."""
-    assert flat({"budget": {"gmacs": 2.7}, "layers": [1, 2]}) == {
-        "budget.gmacs": 2.7,
-        "layers": [1, 2],
-    }
-    assert flat([{"method": "topk", "keep_rate": 0.5}, {"method": "tome"}]) == {
-        "0.method": "topk", "0.keep_rate": 0.5, "1.method": "tome",
-    }  # fmt: skip
+    budget = {"budget": {"gmacs": 2.7}, "layers": [1, 2]}
+    assert flat(budget) == {"budget.gmacs": 2.7, "layers": [1, 2]}
+    stack = flat([{"method": "topk", "keep_rate": 0.5}, {"method": "tome"}])
+    assert stack == {"0.method": "topk", "0.keep_rate": 0.5, "1.method": "tome"}

@@ -8,51 +8,49 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine
 
 from store.errors import StoreError
-from store.open.engine import connect, state_mark
-from store.write.submission import NewSweep, submit_sweep
+from store.open.engine import state_mark
+from tests.store.conftest import submit
 
 WRITE = """
 import sys
 from store.open.engine import connect
 from store.write.submission import NewSweep, submit_sweep
-submit_sweep(connect(sys.argv[1]), NewSweep(sys.argv[2], "text", "?"), [], [])
+for name in sys.stdin:
+    submit_sweep(connect(sys.argv[1]), NewSweep(name, "text", "?"), [], [])
+    print(flush=True)
 """
 
 
-def write(url: str, name: str) -> None:
-    """Another process commits a sweep."""
-    subprocess.run(
-        [sys.executable, "-c", WRITE, url, name], check=True, cwd=Path(__file__).parents[2]
-    )
-
-
-def test_commits_of_other_processes_change_the_mark(tmp_path: Path) -> None:
-    """Each commit does, also where it stays in the write-ahead log; reading does not."""
-    url = str(tmp_path / "store.db")
-    engine = connect(url)
+def test_commits_change_the_mark(engine: Engine, path: Path, empty_store: Path) -> None:
+    """Each commit of another process or connection does, also where it stays in the write-ahead
+    log; reading does not. A store that was replaced by another one has another mark.
+    """
+    url = str(path)
     marks = [state_mark(url)]
-    assert state_mark(url) == marks[0]
-    for name in ("first", "second"):
-        write(url, name)
-        marks.append(state_mark(url))
-        assert state_mark(url) == marks[-1]
-    # this process, by another connection
-    submit_sweep(engine, NewSweep("third", "text", "?"), [], [])
-    marks.append(state_mark(url))
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITE, url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        for name in ("first", "second"):
+            assert state_mark(url) == marks[-1]
+            print(name, file=other.stdin, flush=True)
+            other.stdout.readline()
+            marks.append(state_mark(url))
+    submit(engine, [], "third")
     engine.dispose()
-    assert len(set(marks)) == len(marks)
-
-
-def test_another_file_at_the_same_place(tmp_path: Path) -> None:
-    """A store that was replaced by another one has another mark; one that is gone is reported."""
-    url, other = (str(tmp_path / name) for name in ("store.db", "other.db"))
-    for path in (url, other):
-        connect(path).dispose()
-    before = state_mark(url)
-    shutil.move(other, url)
-    assert state_mark(url) != before
-    Path(url).unlink()
+    marks.append(state_mark(url))
+    shutil.copy(empty_store, path.with_name("other.db"))
+    shutil.move(path.with_name("other.db"), path)
+    marks.append(state_mark(url))
+    assert len(set(marks)) == len(marks) == 5
+    path.unlink()
     with pytest.raises(StoreError, match="does not exist"):
         state_mark(url)

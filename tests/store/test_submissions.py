@@ -10,34 +10,27 @@ from store.write import submissions
 from tests.store.conftest import check_order_of_submissions, queued
 
 
-def state(engine: Engine, number: int) -> str:
-    return submissions.find_submission(engine, number).state
-
-
 def test_order(engine: Engine) -> None:
     check_order_of_submissions(engine)
 
 
-def test_a_more_urgent_one_is_seen(engine: Engine) -> None:
-    """Only one of a larger priority is, and only while it is queued."""
-    (number,) = queued(engine, 3)
-    assert submissions.waits_above(engine, 2)
-    assert not submissions.waits_above(engine, 3)
-    submissions.change_state(engine, number, "paused")
-    assert not submissions.waits_above(engine, 2)
-
-
 def test_what_may_become_of_one(engine: Engine) -> None:
     """Open ones are paused, resumed and cancelled; ended ones are not, and each refusal names the
-    state.
+    state. Only a queued one of a larger priority is seen as more urgent, and only the end of a long
+    log is kept.
     """
-    (number,) = queued(engine, 0)
+    (number,) = queued(engine, 3)
+    assert [submissions.waits_above(engine, priority) for priority in (2, 3)] == [True, False]
     with pytest.raises(StoreError, match=rf"submission {number} \(sweep 0\) is queued"):
         submissions.change_state(engine, number, "queued")
     assert submissions.change_state(engine, number, "paused", "by me").why == "by me"
+    assert not submissions.waits_above(engine, 2)
     assert submissions.take_next(engine) is None
     submissions.change_state(engine, number, "queued")
     assert submissions.take_next(engine) is not None
+    submissions.keep_running(engine, number, "x" * 30_000 + "the end")
+    log = submissions.find_submission(engine, number).log
+    assert (len(log), log[-7:]) == (submissions.LOG_CHARACTERS, "the end")
     submissions.end_run(engine, number, "answered", "", "all of it")
     assert submissions.find_submission(engine, number).log == "all of it"
     for wish in ("paused", "queued", "cancelled"):
@@ -63,8 +56,8 @@ def test_a_running_one_is_stopped(engine: Engine, wish: str) -> None:
 def test_one_of_a_dead_server_is_taken_again(engine: Engine) -> None:
     """A server that ended without a word loses its submission, one that lives does not."""
     number, other = queued(engine, 1, 0)
-    submissions.take_next(engine)
-    submissions.take_next(engine)
+    assert submissions.take_next(engine) is not None
+    assert submissions.take_next(engine) is not None
     assert submissions.take_next(engine) is None
     with engine.begin() as connection:
         ended = update(SUBMISSION).where(SUBMISSION.c.id == number)
@@ -72,13 +65,4 @@ def test_one_of_a_dead_server_is_taken_again(engine: Engine) -> None:
     again = submissions.take_next(engine)
     assert again is not None
     assert again.id == number
-    assert state(engine, other) == "running"
-
-
-def test_only_the_end_of_a_long_log_is_kept(engine: Engine) -> None:
-    (number,) = queued(engine, 0)
-    submissions.take_next(engine)
-    submissions.keep_running(engine, number, "x" * 30_000 + "the end")
-    log = submissions.find_submission(engine, number).log
-    assert len(log) == submissions.LOG_CHARACTERS
-    assert log.endswith("the end")
+    assert submissions.find_submission(engine, other).state == "running"

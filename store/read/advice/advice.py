@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log, sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from store.open.engine import Engine
 from store.read.advice.timed_arms import (
@@ -26,7 +26,7 @@ from store.read.evidence.evidence_checks import findings
 from store.rows.placement import Place
 from sweeps.analysis.advice import MeasuredArm, Obstacle, QualityCost, Ranking, pareto, rank
 from sweeps.analysis.labels import effect_of
-from sweeps.analysis.rows import EffectRow
+from sweeps.analysis.rows import ClaimRow, EffectRow
 from sweeps.errors import UserError, did_you_mean
 from sweeps.language.confirmation import comparison_at
 from sweeps.model.condition import Condition, Device, ImageSize, image_shape, square_side
@@ -116,7 +116,7 @@ class ConditionArms:
     """By `comparison_id`: peak memory and energy."""
     failures: tuple[FailedArm, ...]
     methods: MethodFacts
-    break_evens: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    break_evens: Mapping[str, tuple[ClaimRow, ...]] = field(default_factory=dict)
     """By `curve_id`: rows of `store.read.curves.claims_of_curves`."""
 
     @property

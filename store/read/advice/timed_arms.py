@@ -12,6 +12,7 @@ from sqlalchemy import (
     ColumnElement,
     Engine,
     FromClause,
+    Select,
     and_,
     distinct,
     except_,
@@ -24,10 +25,10 @@ from sqlalchemy import (
 from store.derive.effects import compare_groups, stored_pairs, union_flags
 from store.errors import StoreError
 from store.read.quality import quality_metrics
-from store.rows.frames import groups, read_frame, rows_of
+from store.rows.frames import groups, read_frame, rows_of, typed_rows
 from store.rows.location import database_option, display_name
 from store.rows.placement import Place, on_curve
-from store.rows.transactions import batches, fetch, fetch_values, reading
+from store.rows.transactions import fetch, fetch_values, reading
 from store.schema.tables import (
     ATTEMPT,
     COMPARISON,
@@ -203,7 +204,7 @@ def in_conditions(table: FromClause, conditions: Sequence[TimedCondition]) -> Co
     return and_(table.c.comparison_id.in_(own), places)
 
 
-def comparisons_of(model: str, batch: int | None) -> Any:
+def comparisons_of(model: str, batch: int | None) -> Select[Any]:
     """Selects the ids of the comparisons of a model, found by the index of methods and models:
     others are not read.
     """
@@ -224,7 +225,7 @@ def unmodified(table: FromClause) -> tuple[ColumnElement[bool], ...]:
     return table.c.baseline_method == DENSE.method, once
 
 
-def _panels() -> Any:
+def _panels() -> FromClause:
     return PANEL.join(PANEL_PROGRESS, SAME_PANEL).join(COMPARISON, _OF_PANEL)
 
 
@@ -235,6 +236,7 @@ def _measured_by(table: FromClause, metrics: Collection[str]) -> tuple[ColumnEle
 MAX_LETTERS = 160
 """Letters of an error message that are shown."""
 SPEED, EFFECT_VIEW, FAILED = TABLES["speedup"], TABLES["effect"], TABLES["failures"]
+_EFFECTS = select(EFFECT_VIEW).where(EFFECT_VIEW.c.effect.is_not(None))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -418,13 +420,9 @@ def qualities_of(engine: Engine, timed: Sequence[TimedArm]) -> list[EffectRow]:
     """
     kinds = {row.kind for row in timed}
     metrics = sorted({spec.name for kind in kinds for _, spec in quality_metrics(kind)})
-    rows = _effects(
-        engine,
-        EFFECT_VIEW.c.quality_pair_id,
-        {row.quality_pair_id for row in timed},
-        EFFECT_VIEW.c.metric.in_(metrics),
-        EFFECT_VIEW.c.source != "published",
-    )
+    stored = _EFFECTS.where(EFFECT_VIEW.c.metric.in_(metrics), EFFECT_VIEW.c.source != "published")
+    ids = (row.quality_pair_id for row in timed)
+    rows = typed_rows(engine, stored, EFFECT_VIEW.c.quality_pair_id, ids, EffectRow)
     newest: dict[tuple[str | int | None, ...], EffectRow] = {}
     for row in sorted(rows, key=lambda row: (not wrong(split_flags(row.flags)), row.measured_at)):
         key = (row.quality_pair_id, row.metric, row.data, row.corruption, row.severity)
@@ -435,25 +433,9 @@ def qualities_of(engine: Engine, timed: Sequence[TimedArm]) -> list[EffectRow]:
 
 def amounts_of(engine: Engine, timed: Sequence[TimedArm]) -> list[EffectRow]:
     """Peak memory and energy of the same comparisons."""
-    ids = {row.comparison_id for row in timed}
-    return _effects(engine, EFFECT_VIEW.c.comparison_id, ids, EFFECT_VIEW.c.compared == "amount")
-
-
-def _effects(
-    engine: Engine,
-    column: ColumnElement[str],
-    values: Collection[str],
-    *where: ColumnElement[bool],
-) -> list[EffectRow]:
-    """Rows of the view `effect` whose `column` has one of the values, which may be more than one
-    statement can name.
-    """
-    rows = select(EFFECT_VIEW).where(EFFECT_VIEW.c.effect.is_not(None), *where)
-    return [
-        row
-        for part in batches(sorted(values))
-        for row in rows_of(read_frame(engine, rows.where(column.in_(part))), EffectRow)
-    ]
+    amounts = _EFFECTS.where(EFFECT_VIEW.c.compared == "amount")
+    ids = (row.comparison_id for row in timed)
+    return typed_rows(engine, amounts, EFFECT_VIEW.c.comparison_id, ids, EffectRow)
 
 
 def environment_facts(engine: Engine, environments: Collection[str]) -> dict[str, dict[str, Any]]:

@@ -4,9 +4,10 @@ with its raw times and readings, how they are pooled, and where from.
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, Row, and_, or_, select
+from sqlalchemy import Connection, Engine, Row, Select, and_, or_, select
 
 from store.derive.effects import stored_pairs
 from store.derive.payloads import payload_of
@@ -85,7 +86,7 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
     return newest[:MAX_FOUND]
 
 
-def _listed() -> Any:
+def _listed() -> Select[Any]:
     of_comparison = named(
         COMPARISON, "kind model method params image_size image_shape prompt_tokens axis_values"
     )
@@ -271,7 +272,7 @@ def point_evidence(
         )
 
 
-def _answers(comparison_id: str) -> Any:
+def _answers(comparison_id: str) -> Select[Any]:
     source = EFFECT.join(ENVIRONMENT)
     rows = select(EFFECT, ENVIRONMENT.c.device_name, ENVIRONMENT.c.facts).select_from(source)
     order = (EFFECT.c.measured_at.desc(), EFFECT.c.environment, EFFECT.c.host, EFFECT.c.metric)
@@ -279,17 +280,14 @@ def _answers(comparison_id: str) -> Any:
 
 
 def _others(rows: Sequence[Mapping[str, Any]], place: Place) -> tuple[Mapping[str, Any], ...]:
-    found = {(row["environment"], row["host"]): row for row in reversed(rows)}
     kept = ("environment", "host", "device_name", "measured_at")
-    others = sorted(
-        (row for key, row in found.items() if key != place),
-        key=lambda row: str(row["measured_at"]),
-        reverse=True,
-    )
+    found = {(row["environment"], row["host"]): row for row in reversed(rows)}
+    found.pop(place, None)
+    others = sorted(found.values(), key=lambda row: str(row["measured_at"]), reverse=True)
     return tuple({name: row[name] for name in kept} for row in others)
 
 
-def _requested(comparison_id: str) -> Any:
+def _requested(comparison_id: str) -> Select[Any]:
     linked = SWEEP.join(SWEEP_COMPARISON)
     rows = select(*named(SWEEP, "name revision text")).select_from(linked)
     return rows.where(SWEEP_COMPARISON.c.comparison_id == comparison_id).order_by(
@@ -300,16 +298,12 @@ def _requested(comparison_id: str) -> Any:
 def _timed(
     connection: Connection, payload: SampleStore, used: Sequence[Any]
 ) -> tuple[TimedPairs, ...]:
-    data = {row.attempt: payload.load(connection, row.attempt) for row in used}
     found = []
-    for spec in (METRICS[name] for name in payload.kind.metrics):
-        if used and all(not spec.series or spec.name in each.series for each in data.values()):
-            attempts = tuple(
-                TimedAttempt(row, data[row.attempt], spec.name if spec.series else None)
-                for row in used
-            )
-            pooling = pool_attempts(attempts)
-            found.append(TimedPairs(spec, attempts, pooling, stored_verdict(used, pooling.speedup)))
+    for spec, timed in payload.timed(used, cache(partial(payload.load, connection))):
+        if timed:
+            pooling = pool_attempts(timed)
+            verdict = stored_verdict(used, pooling.speedup)
+            found.append(TimedPairs(spec, tuple(timed), pooling, verdict))
     return tuple(found)
 
 

@@ -184,10 +184,8 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
 
     The last is the stored one.
     """
-    visits, turns = (
-        [each.visit for each in timed.attempts],
-        [each.row.round for each in timed.attempts],
-    )
+    visits = [each.visit for each in timed.attempts]
+    turns = [each.row.round for each in timed.attempts]
     most = max(MAX_PREFIXES // len(visits), 1)
     found: list[RunningSpeedUp] = []
     before = 0
@@ -243,11 +241,6 @@ def readings_by_pair(evidence: PointEvidence, timed: TimedPairs) -> list[dict[st
         at: Sequence[float | None] = columns.get("rounds", ())
         for name, values in columns.items():
             if name not in {"rounds", "seconds"}:
-                known = [
-                    (place, value)
-                    for place, value in zip(at, values, strict=True)
-                    if place is not None and value is not None
-                ]
                 rows += [
                     {
                         "number": before + place,
@@ -255,7 +248,8 @@ def readings_by_pair(evidence: PointEvidence, timed: TimedPairs) -> list[dict[st
                         "reading": name,
                         "value": value,
                     }
-                    for place, value in known
+                    for place, value in zip(at, values, strict=True)
+                    if place is not None and value is not None
                 ]
         before += len(each.table)
     return rows
@@ -284,9 +278,7 @@ def pair_rows(evidence: PointEvidence, metric: str) -> list[dict[str, Any]]:
             }
             ratios = np.exp(_logs(each))
             for index, (line, ratio) in enumerate(zip(each.table, ratios, strict=True)):
-                ran = {
-                    column: place for place, column in enumerate(orders[each.row.attempt][index])
-                }
+                order = orders[each.row.attempt][index]
                 row = {
                     "attempt": each.row.attempt,
                     "process": each.process,
@@ -299,7 +291,7 @@ def pair_rows(evidence: PointEvidence, metric: str) -> list[dict[str, Any]]:
                     row |= {
                         f"{name}_device_s": float(device[index, at]) for at, name in names.items()
                     }
-                rows.append(row | {f"place_{name}": ran[at] for at, name in names.items()})
+                rows.append(row | {f"place_{name}": order.index(at) for at, name in names.items()})
     return rows
 
 

@@ -4,6 +4,7 @@ sweep in order of time, one for a day, revision and environment.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
 from itertools import groupby
 from math import inf, log
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ from store.derive.payloads import payload_of
 from store.derive.sample_store import (
     SampleStore,
     StoredPair,
-    TimedAttempt,
     pool_attempts,
     quarantined,
 )
@@ -136,21 +136,20 @@ def _attempts(
     connection: Connection, ids: list[str], environment: str, device: str, metric: str
 ) -> Iterator[HistoryPoint]:
     kinds = select(COMPARISON.c.kind).where(COMPARISON.c.comparison_id.in_(ids)).distinct()
-    spec = METRICS[metric]
     for kind in connection.execute(kinds).scalars().all():
         payload = payload_of(kind)
         if not isinstance(payload, SampleStore):
             continue
         pairs = stored_pairs(connection, ids, environment, kind)
-        for row in sorted(
+        measured = sorted(
             (row for row in pairs if row.failure is None), key=lambda row: row.ended_at
-        )[-MAX_ATTEMPTS:]:
-            data = payload.load(connection, row.attempt)
-            if spec.series and metric not in data.series:
+        )
+        for row in measured[-MAX_ATTEMPTS:]:
+            load = cache(partial(payload.load, connection))
+            timed = {spec.name: attempts for spec, attempts in payload.timed([row], load)}
+            if metric not in timed:
                 continue
-            found = pool_attempts(
-                [TimedAttempt(row, data, metric if spec.series else None)]
-            ).speedup
+            found = pool_attempts(timed[metric]).speedup
             known = found.high < inf
             interval = (found.low, found.high) if known else (None, None)
             place = (row.comparison_id, environment, row.host, device, row.attempt)

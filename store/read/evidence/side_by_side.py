@@ -479,26 +479,24 @@ def _answer(row: Mapping[str, Any], by: By) -> SpeedAnswer:
 def _fact_differences(
     connection: Connection, rows: Sequence[ComparedAnswers]
 ) -> list[tuple[str, str, str]]:
-    sides = [{getattr(row, side)["environment"] for row in rows} for side in ("a", "b")]
+    sides = [{row.a["environment"] for row in rows}, {row.b["environment"] for row in rows}]
     if sides[0] == sides[1]:
         return []
-    found = select(ENVIRONMENT).where(ENVIRONMENT.c.environment_id.in_(sorted(sides[0] | sides[1])))
+    both = ENVIRONMENT.c.environment_id.in_(sorted(sides[0] | sides[1]))
     known = {
         row.environment_id: {"device": row.device_name, **json.loads(row.facts)}
-        for row in connection.execute(found)
+        for row in connection.execute(select(ENVIRONMENT).where(both))
     }
     names = sorted({name for facts in known.values() for name in facts})
-    listed = [
-        (
-            name,
-            *(
-                ", ".join(sorted({str(known[each].get(name, "not stated")) for each in side}))
-                for side in sides
-            ),
+    found = []
+    for name in names:
+        one, other = (
+            ", ".join(sorted({str(known[each].get(name, "not stated")) for each in side}))
+            for side in sides
         )
-        for name in names
-    ]
-    return [(name, one, other) for name, one, other in listed if one != other]
+        if one != other:
+            found.append((name, one, other))
+    return found
 
 
 def _version_differences(
