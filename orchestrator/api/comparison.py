@@ -23,7 +23,6 @@ from sweeps.model.job import Pair, Protocol
 from sweeps.stats.pooling import ALPHA, SPENT_NOW, mean_contrast, mean_disagrees
 from sweeps.stats.visits import Pooling, Visit, pool_visits
 from workers.errors import TimedOut
-from workers.measure.monitors import own_disturbances
 from workers.measure.environment import environment_of
 from workers.measure.interleaved import (
     WARMUP_S,
@@ -33,7 +32,7 @@ from workers.measure.interleaved import (
     time_rounds,
     warm_up,
 )
-from workers.measure.monitors import ContentionWait, watch
+from workers.measure.monitors import ContentionWait, own_disturbances, watch
 from workers.measure.timer import SampleTime, inner_loop
 
 VISIT_S = 1.5

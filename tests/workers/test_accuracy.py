@@ -204,20 +204,6 @@ def test_an_arm_in_int8() -> None:
     assert (predicted == quantised_predicted).mean() > 0.9
 
 
-def test_two_baselines() -> None:
-    """KL is kept for every pair; rows compare an arm with the first baseline that it has."""
-    pairs = (Pair(2, 1), Pair(0, 1), Pair(0, 2))
-    outcome = run(job(DENSE, HALF, ALL, pairs=pairs))
-    assert outcome.predictions is not None
-    assert [(pair.baseline, pair.arm) for pair in outcome.predictions.pairs] == list(
-        map(tuple, pairs)
-    )
-    found = compare_predictions(outcome.predictions, 2, 1)
-    assert found.kl is not None
-    assert metrics(outcome.arms[1])["kl"] == pytest.approx(found.kl.value)
-    assert "kl" not in metrics(outcome.arms[0])
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -238,14 +224,6 @@ def test_an_arm_that_fails_on_the_way(scripted_arm: Any, body: str, reason: str)
     assert [arm.arm for arm in outcome.predictions.arms] == [0, 2]
     assert predictions_problem(outcome.predictions) is None
     assert metrics(outcome.arms[1])["kl"] > 0
-
-
-def test_all_arms_fail(scripted_arm: Any) -> None:
-    """Where no arm is left the evaluation ends, and the failures are all there is."""
-    outcome = run(job(scripted_arm("broken", LATE + "raise RuntimeError('on purpose')")))
-    assert [failure.arm for failure in outcome.failures] == [0]
-    assert outcome.arms == ()
-    assert outcome.predictions is None
 
 
 def test_a_baseline_that_fails(scripted_arm: Any) -> None:
@@ -270,29 +248,6 @@ def test_some_of_the_models_classes(folder: Condition) -> None:
     assert set(predicted.tolist()) <= {7, 2, 5}
     assert rank.max() <= 2
     assert metrics(outcome.arms[0])["top5"] == 100
-
-
-def test_imagenet_r_is_over_its_own_logits(tmp_path: Path) -> None:
-    """Folders of a few of ImageNet's classes: predictions are the best of their logits alone, whose
-    outputs the folders name.
-    """
-    random = np.random.default_rng(0)
-    for name in ("n01443537", "n02007558", "n12057211"):
-        (tmp_path / name).mkdir()
-        noise = random.integers(0, 256, (64, 64, 3), dtype=np.uint8)
-        Image.fromarray(noise).save(tmp_path / name / "0.png")
-    condition = Condition(model="test_vit", image_size=64, data=f"imagefolder:{tmp_path}")
-    outcome = run(job(DENSE, condition=condition, images=None))
-    assert not outcome.failures
-    assert outcome.predictions is not None
-    assert unpack(outcome.predictions.labels, "i2").tolist() == [1, 130, 986]
-    model = load_vision(condition, torch.device("cpu")).model
-    found = images(condition.data or "")
-    prepare = Preprocessing(model, condition, {64})
-    inputs = torch.stack([prepare(found.read(index), "")[64] for index in range(3)])
-    logits = model(inputs)[:, [1, 130, 986]]
-    predicted = answers(outcome)[0][0]
-    assert predicted.tolist() == [[1, 130, 986][best] for best in logits.argmax(-1).tolist()]
 
 
 def test_unreadable_images(folder: Condition) -> None:
@@ -350,21 +305,6 @@ def test_time_that_is_up_is_no_failure_of_an_arm(scripted_arm: Any) -> None:
         outcome = run(job(DENSE, slow))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "timeout")]
     assert "of 40 images had been evaluated; allow a longer timeout" in outcome.failures[0].message
-
-
-def test_corruptions_change_the_listing_and_the_answers() -> None:
-    """A corrupted evaluation is another one, the same each time, and its images are harder to
-    distinguish for a model.
-    """
-    noisy = DIGITS.model_copy(update={"corruption": "gaussian_noise", "severity": 5})
-    clean, first, second = (
-        run(job(DENSE, condition=condition)) for condition in (DIGITS, noisy, noisy)
-    )
-    assert clean.predictions is not None
-    assert first.predictions is not None
-    assert first.predictions == second.predictions
-    assert first.predictions.listing != clean.predictions.listing
-    assert first.predictions.arms != clean.predictions.arms
 
 
 def test_memory_that_does_not_suffice_halves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:

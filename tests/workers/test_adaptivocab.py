@@ -12,12 +12,9 @@ import torch
 from pydantic import ValidationError
 
 from sweeps.geometry.llm_geometry import languages
-from sweeps.model.job import Arm, Step
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
-from workers import methods
 from workers.errors import DataError, Unsupported
-from workers.methods.language import adaptivocab
 from workers.methods.language.adaptivocab import (
     EXAMPLES,
     NEUTRAL,
@@ -51,57 +48,6 @@ def logits(made: Any, text: str = HELD_OUT) -> torch.Tensor:
         input_ids=torch.tensor([made.tokenizer.encode(text)[:60]])
     ).logits
     return found
-
-
-def test_a_written_default_is_the_same_arm() -> None:
-    """`segmentation` and `rows` at their defaults, written or not; the authors' ways are other
-    arms.
-    """
-
-    def arm(**params: Any) -> str:
-        return Arm(
-            stack=(Step(method="adaptivocab", params=Params(**params).model_dump(mode="json")),)
-        ).arm_id
-
-    assert arm() == arm(segmentation="longest") == arm(rows="tokens") == "f4741aa7abd6db04"
-    assert arm(ngrams=20, mode="replace") == "4d829f13ce3b1566"
-    assert arm(segmentation="score") != arm()
-    assert arm(rows="text") != arm()
-
-
-def test_rows_from_the_text_of_an_n_gram(domain: str) -> None:
-    """Where tokens are replaced some first rows are others than those of an n-token's own tokens;
-    the tokens stay the same.
-    """
-    given = lm("llama")
-    own, again = (
-        apply(given, Params(ngrams=60, mode="replace", data=domain, rows=rows))
-        for rows in ("tokens", "text")
-    )
-    assert own.tokenizer.encode(HELD_OUT) == again.tokenizer.encode(HELD_OUT)
-    same = (
-        own.model.get_input_embeddings().weight == again.model.get_input_embeddings().weight
-    ).all(1)
-    assert 0 < int((~same).sum()) < 60
-    assert own.weights_hash != again.weights_hash
-
-
-def test_segmentation_is_the_tokenizers(domain: str) -> None:
-    """By score the same text is cut otherwise, and what is made of it has an origin of its own."""
-    given = lm("llama")
-    longest, scored = (
-        apply(given, Params(ngrams=60, data=domain, segmentation=way))
-        for way in ("longest", "score")
-    )
-    assert longest.tokenizer.encode(HELD_OUT) != scored.tokenizer.encode(HELD_OUT)
-    assert scored.tokenizer.decode(scored.tokenizer.encode(HELD_OUT)) == HELD_OUT
-    assert longest.weights_hash != scored.weights_hash
-
-
-def test_it_is_registered_for_language_models() -> None:
-    """The file's name is its registration, and it has every part of a language method."""
-    assert methods.of_modality("language")["adaptivocab"] is adaptivocab
-    assert "adaptivocab" not in methods.of_modality("vision")
 
 
 @pytest.mark.parametrize("architecture", tuple(CONFIGS))
@@ -146,55 +92,6 @@ def test_every_example_runs(example: Params, domain: str) -> None:
     assert skipped(params, given.network, 7) == 0
 
 
-@pytest.mark.parametrize("steps", [0, 1])
-def test_weights_are_shared_where_they_are_unchanged(steps: int, domain: str) -> None:
-    """All but embedding and head, and with tuning all but these and the outer layers, are the given
-    model's own tensors.
-    """
-    given = lm()
-    made = apply(given, Params(ngrams=10, finetune_steps=steps, data=domain))
-    own = {id(parameter) for parameter in given.model.parameters()}
-    new = {name for name, parameter in made.model.named_parameters() if id(parameter) not in own}
-    outer = {
-        name
-        for name, _ in made.model.named_parameters()
-        if ".layers.0." in name or ".layers.2." in name
-    }
-    assert new == {"model.embed_tokens.weight", "lm_head.weight"} | (outer if steps else set())
-
-
-def test_the_given_model_stays_as_it_was(domain: str) -> None:
-    """Neither its weights, nor its configuration, nor its tokenizer change."""
-    given = lm("qwen2")
-    before, tokens = logits(given).clone(), given.tokenizer.encode(HELD_OUT)
-    apply(given, Params(ngrams=10, mode="replace", finetune_steps=1, data=domain))
-    assert torch.equal(logits(given), before)
-    assert given.tokenizer.encode(HELD_OUT) == tokens
-    assert given.model.config.vocab_size == given.network.vocabulary
-
-
-def test_counters_count_what_ran(domain: str) -> None:
-    """They count how many tokens a text was and would have been, since the last reset, and nothing
-    of how it was built.
-    """
-    made = apply(lm(), Params(ngrams=20, finetune_steps=1, data=domain))
-    (counters,) = made.counters
-    assert set(counters.metrics().values()) == {0}
-    tokens = made.tokenizer.encode(HELD_OUT)
-    made.tokenizer.decode(tokens)
-    before = len(bytes_bpe().encode(HELD_OUT))
-    output = sum(token >= bytes_bpe().size for token in tokens)
-    assert counters.metrics() == {
-        "encoded_tokens": len(tokens),
-        "encoded_tokens_base": before,
-        "decoded_tokens": len(tokens),
-        "decoded_ntokens": output,
-    }
-    assert 0 < output < len(tokens) < before
-    counters.reset()
-    assert set(counters.metrics().values()) == {0}
-
-
 def test_the_control_reads_the_same_text(domain: str) -> None:
     """`ngrams: 0` with steps has the tokenizer as it was and tuned weights of the same names, and
     is not the given model.
@@ -211,27 +108,6 @@ def test_the_control_reads_the_same_text(domain: str) -> None:
     ]
     assert new[0] == new[1]
     assert control.network == given.network
-
-
-def test_built_and_tuned_once(domain: str, tmp_path: Path) -> None:
-    """A second arm finds both artifacts, which are JSON and safetensors, and gets the same
-    model.
-    """
-    params = Params(ngrams=10, finetune_steps=2, data=domain)
-    first = apply(lm(), params)
-    files = {
-        file: file.stat().st_mtime_ns
-        for file in (tmp_path / "cache").iterdir()
-        if file.suffix != ".lock"
-    }
-    assert sorted((file.name.split("-")[0], file.suffix) for file in files) == [
-        ("tuned", ".safetensors"),
-        ("vocabulary", ".json"),
-    ]
-    second = apply(lm(), params)
-    assert {file: file.stat().st_mtime_ns for file in files} == files
-    assert torch.equal(logits(first), logits(second))
-    assert first.weights_hash == second.weights_hash
 
 
 def test_a_vocabulary_made_before(domain: str, tmp_path: Path) -> None:

@@ -8,13 +8,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.job import Arm, Step
 from workers import methods
 from workers.arms.budget import solve
-from workers.token_reduction import KeepParams, ScheduleParams
+from workers.token_reduction import ScheduleParams
 
 FOUND = methods.of_modality("vision")
 DEIT_S = networks()["deit_small_patch16_224"]
@@ -85,14 +84,6 @@ def test_keeps_whole_tiles():
     assert mlps("topk", keep_rate=0.7, align=64) == [197] * 3 + [192] * 3 + [128] * 6
 
 
-def test_merges_wait_until_a_tile_is_full():
-    """ToMe at r=13 goes down a tile at a time, and ends within a tile of where it would have
-    ended.
-    """
-    assert mlps("tome", r=13, align=64) == [192] * 5 + [128] * 5 + [65, 64]
-    assert mlps("tome", r=13)[-1] == 41
-
-
 @pytest.mark.parametrize("name", ALIGNING)
 def test_every_method_rounds_up(name):
     """With `align` no block has fewer tokens than without, none has a tile more, and how many came
@@ -118,10 +109,3 @@ def test_r_beyond_the_cap_is_capped_and_recorded():
     assert solve(arm("tome", r=(98, 98)), DEIT_S, 224).values == {"r_capped_blocks": 1}
     assert solve(arm("tome", r=13), DEIT_S, 224).values == {}
     assert math.isclose(sum(mlps("tome", r=100)), 99 + 50 + 26 + 14 + 8 + 5 + 3 + 2 * 5)
-
-
-@pytest.mark.parametrize("align", [0, -64, 1.5])
-def test_impossible_tiles(align):
-    """A tile has at least one token, and a whole number of them."""
-    with pytest.raises(ValidationError):
-        KeepParams(keep_rate=0.5, align=align)

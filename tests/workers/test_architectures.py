@@ -17,13 +17,10 @@ from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import Outcome
 from tests.workers.llm_zoo import ZOO, saved_from_zoo
 from tests.workers.saved_llm import written
-from tests.workers.tiny_llms import tiny_llm
 from tests.workers.vision_jobs import metrics
 from workers import methods
-from workers.activation_sparsity.sparse_linear import RowSkippingLinear
 from workers.arms.generation_workload import Workload, passages
 from workers.arms.language import held_out
-from workers.methods.language import topk_activation
 from workers.models.language import LanguageModel, load_language
 from workers.models.share_weights import clone_shared
 from workers.run import run
@@ -188,26 +185,6 @@ def test_macs_of_latent_attention(places: dict[str, str], architecture: str) -> 
     assert lm.weights_read == sum(sizes)
 
 
-def test_experts_count_where_tokens_are_sent_to(places: dict[str, str]) -> None:
-    """Two of Mixtral's four experts: an independent sum of all matrices, and of attention over 30
-    tokens.
-    """
-    lm = load_language(Condition(**place(places, "mixtral")))
-    width, heads, kv_heads, head_dim, mlp, layers, vocabulary = (
-        32,
-        4,
-        2,
-        8,
-        48,
-        2,
-        lm.network.vocabulary,
-    )
-    matrices = width * head_dim * 2 * (heads + kv_heads) + width * 4 + 2 * 3 * width * mlp
-    attention = 2 * heads * head_dim * 30 * 31 // 2
-    assert lm.macs(24, 6) == layers * (30 * matrices + attention) + 7 * width * vocabulary
-    assert lm.weights_read == layers * matrices + width * vocabulary
-
-
 @pytest.mark.parametrize("architecture", ZOO)
 def test_batches_of_unequal_prompts(places: dict[str, str], architecture: str) -> None:
     """A prompt that is padded beside a longer one goes on as it does alone, in every cache that the
@@ -277,29 +254,3 @@ def test_quality_and_vocabulary(places: dict[str, str], architecture: str) -> No
     assert 0 < metrics(adapted)["bits_per_byte"] < 30
     assert metrics(adapted)["tokens_scored"] < metrics(dense)["tokens_scored"]
     assert dense.gmacs > 0
-
-
-@pytest.mark.parametrize("architecture", ["llama", "gpt2"])
-def test_dense_products_in_bfloat16_read_weights_in_their_usual_order(architecture: str) -> None:
-    """For several tokens a layer reads [outputs, inputs], contiguous: where that is the memory of
-    the unmodified model, the same; with float32 there is no second order.
-    """
-    lm = tiny_llm(architecture, torch.bfloat16)
-    params = topk_activation.Params(sparsity=0.5)
-    before = {tensor.data_ptr() for tensor in lm.model.parameters() if tensor.dim() > 1}
-    layers = [
-        part
-        for part in topk_activation.apply(lm, params).model.modules()
-        if isinstance(part, RowSkippingLinear)
-    ]
-    assert layers
-    for layer in layers:
-        assert layer.dense_OI is not None
-        assert layer.dense_OI.is_contiguous()
-        assert torch.equal(layer.dense_OI.t(), layer.weight_IO)
-        here = layer.dense_OI if architecture == "llama" else layer.weight_IO
-        assert here.data_ptr() in before
-    wide = topk_activation.apply(tiny_llm(architecture), params).model
-    assert all(
-        part.dense_OI is None for part in wide.modules() if isinstance(part, RowSkippingLinear)
-    )

@@ -3,8 +3,6 @@ hand, and the cache.
 """
 
 import itertools
-import json
-import random
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,11 +13,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
 from tokenizers import models
 
-from tests.workers.domain import TEXTS, bytes_bpe, word_piece
+from tests.workers.domain import TEXTS, bytes_bpe
 from workers.data.tokenization import END, FastTokenizer
-from workers.errors import Unsupported
 from workers.vocabulary import (
-    PatchTokenizer,
     UnusableVocabulary,
     Vocabulary,
     tokenizer_hash,
@@ -29,9 +25,6 @@ from workers.vocabulary.build import (
     VocabularyRecipe,
     build_vocabulary,
     cached_vocabulary,
-    decomposed,
-    disjoint,
-    merges,
     removals,
     select_ngrams,
 )
@@ -118,31 +111,6 @@ def test_the_greedy_choice_is_exact(documents: list[list[int]], longest: int, mi
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "longest", "expected"),
-    [
-        ([A, A, A, A], 2, [SelectedNgram((A, A), 2)]),
-        ([A, A, A, A], 4, [SelectedNgram((A,) * 4, 3)]),
-        ([A, A, A, A, A], 2, [SelectedNgram((A, A), 2)]),
-        # Of two that save the same, the shorter: a pair of pairs then saves one more.
-        ([A, A, A, A], 3, [SelectedNgram((A, A), 2)]),
-        ([A, B, A, B, A, B, A, B], 4, [SelectedNgram((A, B, A, B), 6)]),
-        ([A, B, A, B, A, B], 4, [SelectedNgram((A, B), 3), SelectedNgram((A, B, A, B), 1)]),
-        # B C would save as much, but not behind A B, which took its B.
-        ([A, B, C, X, A, B, C, A, B], 2, [SelectedNgram((A, B), 3)]),
-        # A B C takes in the A B that is there already: one more token saved at each of two places.
-        (
-            [A, B, C, D, A, B, C, X, A, B, X, A, B, D, A, B],
-            3,
-            [SelectedNgram((A, B), 5), SelectedNgram((A, B, C), 2)],
-        ),
-    ],
-)
-def test_choices_by_hand(text: list[int], longest: int, expected: list[SelectedNgram]) -> None:
-    """Savings with overlaps that can be counted on one's fingers."""
-    assert select_ngrams([text], len(expected), longest=longest, minimum=1) == expected
-
-
 def test_documents_and_special_tokens_end_an_n_gram() -> None:
     """No n-gram reaches from one document into the next, or over a token that is never merged."""
     assert select_ngrams([[A], [B], [A], [B]], 5, longest=3, minimum=1) == []
@@ -162,43 +130,6 @@ def test_rare_ones_are_left_out() -> None:
     ]
 
 
-def test_disjoint_takes_the_earlier_of_equals_and_the_more_saving_of_others() -> None:
-    """A run of overlapping occurrences: from left to right when all save the same, otherwise what
-    saves most together.
-    """
-    at = np.array([0, 1, 2, 3])
-    assert disjoint(at, np.array([1, 1, 1, 1]), 2).tolist() == [0, 2]
-    assert disjoint(at, np.array([1, 3, 1, 1]), 2).tolist() == [1, 3]
-    assert disjoint(at, np.array([1, 3, 1, 1]), 3).tolist() == [1]
-
-
-def test_savings_are_those_of_the_text() -> None:
-    """Where no n-gram stands in another's way, the tokens saved in the text are the sum of the
-    savings, for one n-gram exactly.
-    """
-    tokenizer = bytes_bpe()
-    vocabulary = build_vocabulary(tokenizer, TEXTS, VocabularyRecipe(ngrams=1))
-    patched = PatchTokenizer(tokenizer, vocabulary)
-    before = sum(len(tokenizer.encode(text)) for text in TEXTS)
-    assert before - sum(len(patched.encode(text)) for text in TEXTS) == vocabulary.savings[0] > 0
-
-
-def test_more_n_grams_save_more() -> None:
-    """Vocabularies are nested, savings fall from one n-gram to the next, and tokens fall with their
-    number.
-    """
-    tokenizer = bytes_bpe()
-    built = [
-        build_vocabulary(tokenizer, TEXTS, VocabularyRecipe(ngrams=count)) for count in (10, 40, 80)
-    ]
-    assert built[0].ngrams == built[2].ngrams[:10]
-    assert list(built[2].savings) == sorted(built[2].savings, reverse=True)
-    counts = [
-        sum(len(PatchTokenizer(tokenizer, each).encode(text)) for text in TEXTS) for each in built
-    ]
-    assert counts[0] > counts[1] > counts[2]
-
-
 def tower() -> FastTokenizer:
     """Letters and tokens of up to four: abcd = abc + d, abc = ab + c, ab = a + b, cd = c + d; and
     two special tokens.
@@ -208,22 +139,6 @@ def tower() -> FastTokenizer:
     backend = Backend(models.BPE({name: index for index, name in enumerate(names)}, merged))
     backend.add_special_tokens([END, "<pad>"])
     return FastTokenizer(backend)
-
-
-def test_decomposition_is_recursive() -> None:
-    """A token whose parts are removed too is written as their parts, down to what stays."""
-    names = tower().backend.get_vocab()
-    parts = merges(tower())
-    whole = names["abcd"]
-    assert decomposed(whole, parts, frozenset({whole})) == (names["abc"], names["d"])
-    assert decomposed(whole, parts, frozenset({whole, names["abc"]})) == (
-        names["ab"],
-        names["c"],
-        names["d"],
-    )
-    gone = frozenset({whole, names["abc"], names["ab"]})
-    assert decomposed(whole, parts, gone) == tuple(names[letter] for letter in "abcd")
-    assert decomposed(names["d"], parts, gone) == (names["d"],)
 
 
 def test_removal_order_by_hand() -> None:
@@ -238,42 +153,6 @@ def test_removal_order_by_hand() -> None:
     assert found[names["abcd"]] == tuple(names[letter] for letter in "abcd")
     with pytest.raises(UnusableVocabulary, match="only 4 of the 5 tokens can be removed"):
         removals(tower(), counts, 5)
-
-
-def test_parts_of_every_removable_token_are_the_token() -> None:
-    """The names of a token's parts, put together, are its own: no text changes."""
-    tokenizer = bytes_bpe()
-    parts = merges(tokenizer)
-    gone = frozenset(parts)
-    assert len(parts) == tokenizer.size - 257
-    for token in parts:
-        pieces = decomposed(token, parts, gone)
-        assert not set(pieces) & gone
-        assert "".join(map(tokenizer.backend.id_to_token, pieces)) == tokenizer.backend.id_to_token(
-            token
-        )
-
-
-def test_merges_of_older_files() -> None:
-    """Merges written as one string each are read as those written in pairs."""
-    parts = json.loads(tower().backend.to_str())
-    parts["model"]["merges"] = [" ".join(pair) for pair in parts["model"]["merges"]]
-    assert merges(FastTokenizer(Backend.from_str(json.dumps(parts)))) == merges(tower())
-
-
-def test_a_tokenizer_without_merges() -> None:
-    """It has nothing to write in a removed token's place, which the message names; adding needs no
-    merges.
-    """
-    assert merges(word_piece()) == {}
-    with pytest.raises(Unsupported, match="without merges"):
-        build_vocabulary(word_piece(), TEXTS, VocabularyRecipe(ngrams=5, mode="replace"))
-    patched = PatchTokenizer(
-        word_piece(), build_vocabulary(word_piece(), TEXTS, VocabularyRecipe(ngrams=5))
-    )
-    plain = word_piece().encode(TEXTS[0])
-    assert len(patched.encode(TEXTS[0])) < len(plain)
-    assert patched.decode(patched.encode(TEXTS[0])) == word_piece().decode(plain)
 
 
 def test_a_text_too_short() -> None:
@@ -314,16 +193,3 @@ def test_kept_by_what_it_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     obtained(weights_hash="other")
     obtained(bytes_bpe(400))
     assert len(files()) == 5
-
-
-def test_the_same_text_gives_the_same_vocabulary() -> None:
-    """Nothing is drawn: two builds are equal, and so is one of the documents in another order but
-    for ties in the savings.
-    """
-    tokenizer = bytes_bpe()
-    recipe = VocabularyRecipe(ngrams=40)
-    built = build_vocabulary(tokenizer, TEXTS, recipe)
-    assert build_vocabulary(tokenizer, TEXTS, recipe) == built
-    mixed = list(TEXTS)
-    random.Random(0).shuffle(mixed)
-    assert build_vocabulary(tokenizer, mixed, recipe) == built

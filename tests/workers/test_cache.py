@@ -18,9 +18,8 @@ from sweeps.model.condition import Condition
 from workers.cache import cached
 from workers.models.vision import load_vision
 from workers.training import obtain, recipes, trained
-from workers.training.optimisation import TrainingTargetMissed
 from workers.training.recipes import RECIPES, Recipe, recipe_hash
-from workers.training.train_vit import augmented, splits, train_vit
+from workers.training.train_vit import train_vit
 
 TRAINED = Condition(model="digits_vit_64", image_size=32, weights="trained")
 BRIEF = Recipe(
@@ -89,19 +88,6 @@ def test_made_once_for_all_processes(cache: Path) -> None:
     assert {file.name for file in cache.iterdir()} == {"thing", "thing.lock", "log"}
 
 
-def test_nothing_is_left_of_what_fails(cache: Path) -> None:
-    """A maker that fails half way leaves no file behind, and the next one tries again."""
-
-    def broken(file: Path) -> None:
-        file.write_text("half")
-        raise RuntimeError("no")
-
-    with pytest.raises(RuntimeError):
-        cached("thing", broken)
-    assert {file.name for file in cache.iterdir()} == {"thing.lock"}
-    assert cached("thing", slowly).read_text() == "made"
-
-
 def test_a_maker_that_is_killed_leaves_no_lock_and_nothing_half_made(cache: Path) -> None:
     """The kernel lets go of the lock of a process that dies by kill -9; the next one removes what
     it had begun, and makes anew.
@@ -140,36 +126,6 @@ def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     ).model
     assert not torch.equal(untrained.head.weight, model.head.weight)
     assert obtain(BRIEF).stat().st_mtime_ns == before
-
-
-def test_what_is_not_good_enough_is_not_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Training that ends below what its recipe requires is an error with that reason, and leaves no
-    weights.
-    """
-    monkeypatch.setattr("workers.training.train_vit.fit_vit", lambda model, *_: model.eval())
-    with pytest.raises(
-        TrainingTargetMissed,
-        match=r"digits_vit_64 has \d+\.\d% of the held-out digits right; 97.0% are required",
-    ):
-        trained("digits_vit_64")
-    assert not list(cache.glob("*.safetensors"))
-
-
-def test_augmentation_moves_images_a_little() -> None:
-    """Strength 0 leaves images as they are; strength 1 moves each by its own amount and adds
-    nothing but background.
-    """
-    torch.manual_seed(0)
-    learnt, _ = splits(
-        load_vision(TRAINED.model_copy(update={"weights": "random"}), torch.device("cpu")).model
-    )
-    x = learnt.x_BCHW[:50]
-    torch.testing.assert_close(augmented(x, 0.0), x, rtol=1e-4, atol=1e-4)
-    changed = augmented(x, 1.0)
-    assert ((changed - x).square().mean((1, 2, 3)) > 0.01).all()
-    assert changed.min() >= x.min() - 1e-5
-    same = augmented(x[:1].expand(2, -1, -1, -1), 1.0)
-    assert not torch.equal(same[0], same[1])
 
 
 @pytest.mark.slow

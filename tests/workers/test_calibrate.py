@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 import torch
 
-from tests.workers.tiny_llms import POSITIONS, FoldedBytes, tiny_llm
+from tests.workers.tiny_llms import FoldedBytes, tiny_llm
 from workers.activation_sparsity import calibrate
 from workers.activation_sparsity.rotation_fusion import fuse
 from workers.errors import Unsupported
@@ -87,15 +87,6 @@ def test_quantiles_of_a_histogram():
     assert calibrate._quantile(counts, 0) == 0
 
 
-def test_random_rotations_are_repeatable():
-    """The same seed gives the same orthogonal matrices, and layers differ."""
-    network = tiny_llm("llama").network
-    first, second = calibrate.random_rotations(network), calibrate.random_rotations(network)
-    assert len(first) > 0
-    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
-    assert not torch.allclose(first[0], first[1])
-
-
 def test_text_that_is_too_short_is_an_error(tmp_path):
     """The message names how many tokens there are, how many are requested, and what to do."""
     (tmp_path / "short.txt").write_text("\n\n".join(f"Paragraph {number}." for number in range(12)))
@@ -112,9 +103,3 @@ def test_text_that_is_too_short_is_an_error(tmp_path):
                 sparsity=0.5, data=f"text:{tmp_path / 'short.txt'}", calibration_tokens=1024
             ),
         )
-
-
-def test_positions_bound_the_windows():
-    """Calibration never reads past what the model has positions for."""
-    _, parts = calibrate.calibration_windows(speaker_of("gpt2"), "topics", 600)
-    assert [part.shape[1] for part in parts] == [POSITIONS, POSITIONS, 600 - 2 * POSITIONS]

@@ -3,8 +3,6 @@ where shapes change.
 """
 
 import copy
-import gc
-import weakref
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -17,14 +15,13 @@ from torch import Tensor
 from sweeps.model.condition import Condition, Decoding, Overrides
 from sweeps.model.job import Arm, Job, Pair, Protocol, Step
 from tests.workers.saved_llm import saved, written
-from tests.workers.tiny_llms import ARCHITECTURES, forward, prompt, tiny_llm
+from tests.workers.tiny_llms import ARCHITECTURES, tiny_llm
 from tests.workers.tiny_vits import calm
 from workers import methods
 from workers.arms.generation_workload import CapturedSteps, CompiledSteps, Passage, Workload
 from workers.arms.language import build_language, cut_texts
 from workers.errors import Unsupported
 from workers.models.language import LanguageModel
-from workers.models.share_weights import clone_shared
 from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -77,39 +74,6 @@ def test_one_graph_gives_what_eager_steps_give(architecture: str) -> None:
         for _ in range(3):
             agree(logits_of(compiled, passages, decoding), logits_of(lm, passages, decoding))
     assert len(graphs) == 1
-
-
-def test_a_compiled_arm_leaves_neither_weights_nor_cache_behind() -> None:
-    """They go when the arm goes: a long sweep does not fill the memory."""
-    lm = replace(tiny_llm("gpt2"), model=clone_shared(tiny_llm("gpt2").model))
-    steps = CompiledSteps(lm, backend="eager")
-    logits_of(replace(lm, steps=steps), ALONE)
-    gone = [weakref.ref(lm.model), weakref.ref(cast(Any, steps.kept).layers[0].keys)]
-    del lm, steps
-    gc.collect()
-    assert [each() for each in gone] == [None, None]
-
-
-def test_every_run_gets_the_same_cache_and_it_is_empty() -> None:
-    """Compiled code is bound to the memory of the cache, which holds nothing of the run before;
-    another size is another cache.
-    """
-    lm = tiny_llm("llama")
-    steps = CompiledSteps(lm, backend="eager")
-    cache = steps.cache(2, 8)
-    first = forward(lm, cache, prompt(2, 5))
-    layer: Any = cache.layers[0]
-    kept = layer.keys.data_ptr()
-    assert int(cache.get_seq_length()) == 5
-    assert steps.cache(2, 8) is cache
-    assert (
-        int(cache.get_seq_length()),
-        layer.keys.data_ptr(),
-        int(layer.keys.count_nonzero()),
-    ) == (0, kept, 0)
-    assert torch.equal(forward(lm, cache, prompt(2, 5)), first)
-    assert steps.cache(1, 8) is not cache
-    assert int(steps.cache(1, 8).get_max_length()) == 8
 
 
 @pytest.mark.parametrize("kv_cache", ["dynamic", "virtual", None])

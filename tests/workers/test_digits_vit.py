@@ -8,8 +8,7 @@ import torch
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.condition import Condition
 from tests.catalogues import known_geometry
-from workers.data import data_hash, images
-from workers.data.images import digits, evenly_spaced, held_out_digits
+from workers.data.images import digits, held_out_digits
 from workers.models.vision import load_vision
 from workers.training.train_vit import splits
 
@@ -42,16 +41,6 @@ def test_training_and_held_out_images_never_mix() -> None:
     assert not any(evaluated.read(index).tobytes() in pixels for index in range(len(evaluated)))
 
 
-def test_images_are_named_and_labelled() -> None:
-    """Each held-out image is the one that its name gives, with its class."""
-    found = images("digits")
-    for index in (0, 100, len(found) - 1):
-        place = int(found.names[index].removeprefix("digits/"))
-        assert np.array_equal(np.asarray(found.read(index)), digits().pixels[place])
-        assert found.labels[index] == digits().labels[place]
-    assert found.outputs(10).tolist() == list(range(10))
-
-
 @pytest.mark.parametrize(("name", "patches"), [("digits_vit_64", 64), ("digits_vit_256", 256)])
 def test_the_networks_are_known(name: str, patches: int) -> None:
     """Planning knows our networks like timm's: the catalogue's line is what is built, and positions
@@ -66,19 +55,3 @@ def test_the_networks_are_known(name: str, patches: int) -> None:
     torch.testing.assert_close(lengths, lengths[:1].expand(patches), rtol=1e-4, atol=0)
     larger = load_vision(Condition(model=name, image_size=48), torch.device("cpu")).model
     assert larger.patch_embed.num_patches == network.patch_tokens(48)
-
-
-def test_spread_evenly() -> None:
-    """A part of the images is spread over all of them, in order, none twice; requesting more gives
-    all.
-    """
-    assert list(evenly_spaced(10, 4)) == [0, 2, 5, 7]
-    assert list(evenly_spaced(3, None)) == list(evenly_spaced(3, 7)) == [0, 1, 2]
-    assert len(set(evenly_spaced(1797, 1000))) == 1000
-
-
-def test_the_split_is_part_of_the_identity() -> None:
-    """Answers on digits depend on how they were split; conditions without data on none."""
-    condition = Condition(model="digits_vit_64", image_size=32)
-    assert data_hash(condition) == {}
-    assert set(data_hash(condition.model_copy(update={"data": "digits"}))) == {"data"}

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.job import Arm, Step
-from tests.workers.tiny_vits import calm, images, small
+from tests.workers.tiny_vits import calm
 from workers.methods import of_modality
 from workers.methods.vision.dpcknn import assign, merge_clusters, squared_distances
 from workers.token_reduction.patch_vit import AttentionState
@@ -86,28 +85,6 @@ def test_density_of_the_code(count, neighbours):
     ]
 
 
-def test_density_of_the_code_differs_and_reaches_the_model():
-    """The authors' density makes other clusters than the papers', in the method as well."""
-    dpcknn, pictures = of_modality("vision")["dpcknn"], images(16)
-    ours, theirs = (
-        dpcknn.apply(
-            small("plain"), dpcknn.Params(keep_rate=0.4, layers=(1,), neighbours=3, density=density)
-        )(pictures)
-        for density in (None, "code")
-    )
-    assert not torch.allclose(ours, theirs, atol=1e-4)
-    with pytest.raises(ValueError, match="neighbours"):
-        dpcknn.Params(keep_rate=0.4, neighbours=1, density="code")
-
-
-def test_finds_separate_groups():
-    """Three well separated groups of different sizes are the three clusters."""
-    group = torch.tensor([0] * 4 + [1] * 7 + [2] * 9)[torch.randperm(20)]
-    x = (torch.eye(3)[group] * 50 + torch.randn(20, 3))[None]
-    found = assign(squared_distances(x), torch.arange(3)[None], 3)[0][0]
-    assert ((found[:, None] == found) == (group[:, None] == group)).all()
-
-
 def test_merging_conserves():
     """Sizes keep their sum and tokens their weighted sum, prefix tokens stay, and every merged
     token is a mean of its cluster.
@@ -154,15 +131,3 @@ def test_the_authors_counts_and_means():
     counted, counts, _ = sized(x, torch.ones_like(size), PLACELESS)
     torch.testing.assert_close(merged, counted)
     assert counts.sum() == 42
-
-
-def test_ids_of_arms_are_pinned():
-    """Golden: parameters that are not named have their defaults."""
-    known = {
-        "dpcknn": ({"keep_rate": 0.5}, "9341eae5349e1aea"),
-        "hquota": ({"r": 13}, "47d18a1f38725c0b"),
-    }
-    for name, (requested, arm_id) in known.items():
-        method = of_modality("vision")[name]
-        params = method.Params.model_validate(requested).model_dump(mode="json")
-        assert Arm(stack=(Step(method=name, params=params),)).arm_id == arm_id

@@ -11,7 +11,6 @@ from tests.workers.tiny_vits import small
 from workers.kinds.accuracy import (
     FeatureSimilarity,
     diversity,
-    feature,
     features,
 )
 from workers.methods.vision import hquota
@@ -51,29 +50,6 @@ def test_cka_of_known_features() -> None:
     few.add(x[:, :3], x[:, :3])
     assert few.cka == []
     assert few.angles == pytest.approx([0], abs=1e-5)
-
-
-@pytest.mark.parametrize("make", ["plain", "registers", "average", "average_with_registers", "map"])
-def test_features_of_every_make(make: str) -> None:
-    """The class token after each block, or the mean of the patch tokens; merged tokens count by
-    their sizes.
-    """
-    model, x = small(make), torch.randn(2, 3, 40, 40)
-    with torch.inference_mode(), features(model) as found:
-        model(x)
-        model(x)
-    assert len(found) == 2
-    assert found[0].blocks_LBD.shape == (4, 2, 48)
-    assert torch.equal(found[0].blocks_LBD, found[1].blocks_LBD)
-    tokens, sizes = (
-        torch.randn(2, model.num_prefix_tokens + 3, 48),
-        torch.ones(2, model.num_prefix_tokens + 3, 1),
-    )
-    sizes[:, -1] = 2
-    copies = torch.cat([tokens, tokens[:, -1:]], 1)
-    torch.testing.assert_close(
-        feature(tokens, sizes, model), feature(copies, None, model), rtol=1e-5, atol=1e-6
-    )
 
 
 @pytest.mark.parametrize("make", ["average", "eva", "eva02", "dinov3", "rope_mixed"])

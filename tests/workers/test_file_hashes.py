@@ -4,7 +4,6 @@ cache costs time only.
 
 import json
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,34 +131,6 @@ def test_a_damaged_cache_costs_time_only(data: Path, cache: Path, damage: str) -
     file.write_text(damage)
     assert content_hashes(str(data)) == before
     assert len(json.loads(file.read_text())) == len(before)
-
-
-def test_a_cache_that_cannot_be_written_costs_time_only(data: Path, cache: Path) -> None:
-    """With a home that is no folder (root may write read-only ones) hashes are the same, without a
-    warning.
-    """
-    before = content_hashes(str(data))
-    (file,) = cache.rglob("*.json")
-    file.unlink()
-    file.parent.rmdir()
-    file.parent.write_text("not a folder")
-    assert content_hashes(str(data)) == before
-
-
-def test_several_at_once_leave_a_whole_cache(data: Path, cache: Path) -> None:
-    """Listings at the same time give the same hashes, and no part of a file stays."""
-    found: list[dict[str, str]] = []
-    threads = [
-        threading.Thread(target=lambda: found.append(content_hashes(str(data)))) for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 8
-    assert all(each == found[0] for each in found)
-    (file,) = (cache / "hashes").iterdir()
-    assert len(json.loads(file.read_text())) == 7
 
 
 def test_reading_is_shown(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

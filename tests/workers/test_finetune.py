@@ -82,19 +82,6 @@ def test_the_first_and_the_last_layer_move_and_those_between_do_not(
         assert any(part.weight is made.model.get_parameter(name) for name in weights)
 
 
-def test_the_given_model_stays_as_it_was() -> None:
-    """Tuning reads the shared tensors only: none changes, none is left to be trained, none has a
-    gradient.
-    """
-    made = untied()
-    before = {name: parameter.clone() for name, parameter in made.model.named_parameters()}
-    tune(made, TEXTS, BRIEF)
-    for name, parameter in made.model.named_parameters():
-        assert torch.equal(parameter, before[name])
-        assert not parameter.requires_grad
-        assert parameter.grad is None
-
-
 def test_it_learns() -> None:
     """Some steps on a text make that text likelier."""
     made = untied()
@@ -166,15 +153,6 @@ def test_a_model_in_half_precision_is_tuned_in_float32() -> None:
     assert {parameter.dtype for parameter in with_weights(half.model, file).parameters()} == {
         torch.bfloat16
     }
-
-
-def test_weights_of_inference_mode_can_be_tuned() -> None:
-    """A model built under inference mode, as an arm's may be, is tuned all the same."""
-    made = untied()
-    made = dataclasses.replace(made, model=copy.deepcopy(made.model))
-    assert {parameter.is_inference() for parameter in made.model.parameters()} == {True}
-    weights, _ = tune(made, TEXTS, BRIEF)
-    assert not any(values.is_inference() for values in weights.values())
 
 
 def test_what_cannot_be_tuned() -> None:

@@ -20,7 +20,6 @@ from tests.workers.tiny_llms import kv_bytes
 from tests.workers.vision_jobs import metrics, reasons
 from workers import methods
 from workers.arms.generation_workload import Workload
-from workers.arms.language import PROMPT_TOKENS
 from workers.models.language import load_language
 from workers.run import run
 
@@ -130,18 +129,6 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
     assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
 
 
-def test_greedy_batches_in_another_type(place: dict[str, str]):
-    """Three sequences at once, each as many characters as its text, in the arm's own dtype."""
-    arms = [DENSE, Arm(overrides=Overrides(dtype="bfloat16"))]
-    outcome = answered(job(place, arms, batch_size=3, decoding="greedy"))
-    assert not outcome.failures
-    for arm in outcome.arms:
-        assert arm.batch == 3
-        assert not set(arm.flags) - {"text_too_short"}
-        assert metrics(arm)["tokens_decoded"] >= 6
-    assert metrics(outcome.arms[0])["kv_bytes_needed"] > metrics(outcome.arms[1])["kv_bytes_needed"]
-
-
 def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: Any):
     """Each failure has its own reason, and the other arms are measured as if alone; a method's
     counters become rows.
@@ -246,32 +233,6 @@ def test_quality_counts_the_macs_that_were_left_out(place: dict[str, str], tmp_p
     assert online.gmacs == dense.gmacs
 
 
-def test_a_failing_baseline_fails_its_arms(place: dict[str, str], scripted_language_arm: Any):
-    """An arm whose only baseline failed is not measured, with that reason."""
-    outcome = answered(
-        job(place, [scripted_language_arm("broken", "raise ValueError('broken')"), DENSE])
-    )
-    assert reasons(outcome) == {0: "error", 1: "error"}
-    assert "its baseline broken" in outcome.failures[1].message
-
-
-def test_a_prompt_that_is_too_long_is_answered_at_once(place: dict[str, str]):
-    """The model's positions bound the text; the failure names no arm and both numbers."""
-    outcome = answered(job(place, [DENSE], prompt_tokens=300))
-    assert reasons(outcome) == {None: "unsupported"}
-    assert "a prompt of 300 tokens and 6 new ones are 306" in outcome.failures[0].message
-    assert "256 positions" in outcome.failures[0].message
-
-
-def test_text_that_is_not_here_fails_the_job(place: dict[str, str], tmp_path: Path):
-    """Neither a missing text nor one that is too short is any arm's fault."""
-    assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path / 'no.txt'}"))) == {
-        None: "error"
-    }
-    (tmp_path / "a.txt").write_text("short")
-    assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path}"))) == {None: "unsupported"}
-
-
 def test_an_arm_that_generates_another_text_is_flagged(
     place: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ):
@@ -286,31 +247,6 @@ def test_an_arm_that_generates_another_text_is_flagged(
     outcome = answered(job(place, [DENSE]))
     assert "consistency_check_failed" in outcome.flags
     assert "consistency_check_failed" in outcome.arms[0].flags
-
-
-def test_rounds_end_when_all_times_are_known_well_enough(place: dict[str, str]):
-    """A width that every ratio meets ends the rounds at the first look; one that none can meet, at
-    the budget.
-    """
-    arms = [DENSE, Arm(replicate=1)]
-    wide = answered(
-        job(place, arms, Protocol(pairs_min=6, pairs_max=1000, half_width=0.999, budget_s=10))
-    )
-    assert wide.samples is not None
-    assert wide.samples.stopped in ("half_width", "plateau")
-    narrow = answered(
-        job(place, arms, Protocol(pairs_min=6, pairs_max=10_000, half_width=1e-9, budget_s=0.2))
-    )
-    assert narrow.samples is not None
-    assert narrow.samples.stopped in ("budget", "plateau")
-
-
-def test_lengths_have_defaults(place: dict[str, str]):
-    """A condition that leaves the lengths open gets the documented ones."""
-    outcome = answered(
-        job(place, [DENSE], prompt_tokens=None, new_tokens=None, kv_cache=None, decoding=None)
-    )
-    assert outcome.arms[0].tokens == PROMPT_TOKENS
 
 
 @pytest.mark.slow

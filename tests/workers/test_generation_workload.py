@@ -47,25 +47,6 @@ def logits(lm: Any, work: Workload) -> Any:
     return torch.stack(seen)
 
 
-@pytest.mark.parametrize("kv_cache", ["dynamic", "static", "virtual"])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_greedy_tokens_are_those_of_generate(architecture: str, kv_cache: str):
-    """On every architecture, with every cache, the loop gives the tokens of transformers' own."""
-    lm = tiny_llm(architecture)
-    prompt = torch.tensor([lm.tokenizer.encode(PROMPT)])
-    theirs = lm.model.generate(
-        prompt,
-        attention_mask=torch.ones_like(prompt),
-        max_new_tokens=20,
-        do_sample=False,
-        use_cache=True,
-        pad_token_id=0,
-    )
-    run = workload("greedy", kv_cache).run(lm)
-    assert run.texts == (lm.tokenizer.decode(theirs[0, 40:].tolist()),)
-    assert (run.prompt_tokens, run.decoded, run.cached, run.characters) == (40, 20, 59, 20)
-
-
 def test_greedy_reaches_the_upper_ids_of_a_tokenizer_with_gaps():
     """A token above as many ids as there are tokens is chosen where it is the most likely one."""
     lm = tiny_llm("llama")
@@ -130,18 +111,6 @@ def test_macs_agree_with_a_counter_of_torch(architecture: str):
     assert counter.get_total_flops() / 2 == pytest.approx(network.macs(40, 19) + above, rel=1e-3)
 
 
-def test_times_add_up():
-    """The first token, the tokens after it and the tokenizer are parts of the whole, none of them
-    empty.
-    """
-    run = workload().run(tiny_llm("llama"))
-    assert len(run.steps_s) == 19
-    assert all(step > 0 for step in run.steps_s)
-    assert 0 < run.encoding_s < run.ttft_s
-    assert run.ttft_s + sum(run.steps_s) + run.decoding_s == pytest.approx(run.seconds, rel=1e-6)
-    assert run.tpot_s == pytest.approx(sum(run.steps_s) / 19)
-
-
 def test_passages_have_so_many_tokens():
     """Texts of the documents, one behind the other, that have the requested number of tokens when
     encoded by themselves.
@@ -152,23 +121,6 @@ def test_passages_have_so_many_tokens():
     again = passages(["0123456789"], Letters(), 12, 4, 2)
     assert again[0] == ("012345678901", "2345")
     assert again[1] == ("678901234567", "8901")
-
-
-class Forgetful(Letters):
-    """Forgets the first character of every text."""
-
-    def encode(self, text):
-        return super().encode(text[1:])
-
-
-def test_texts_that_cannot_be_cut():
-    """No passage is made up where the tokenizer keeps no number of tokens, and none of an empty
-    text.
-    """
-    with pytest.raises(Unsupported, match="keep their number"):
-        passages([TEXT], Forgetful(), 40, 20, 1)
-    with pytest.raises(Unsupported, match="no tokens"):
-        passages([""], Letters(), 40, 20, 1)
 
 
 def test_what_is_too_long_or_too_short_is_not_run():

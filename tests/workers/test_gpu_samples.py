@@ -8,10 +8,9 @@ from typing import Any
 import pynvml
 import pytest
 
-from sweeps.model.metrics import SYSTEM_METRICS, SYSTEM_SERIES
+from sweeps.model.metrics import SYSTEM_METRICS
 from workers.measure.counters import (
     EVENT_REASONS,
-    GPU_QUERIES,
     GpuSamples,
     competing,
     foreign_mib,
@@ -131,10 +130,3 @@ def test_what_the_device_does_not_offer_is_absent() -> None:
     samples.add(device)
     assert samples.findings() == ({"gpu_sm_clock_min": 1410.0, "gpu_sm_clock_max": 1500.0}, set())
     assert samples.last() == {"gpu_sm_clock": 1410.0}
-
-
-def test_series_and_queries_have_the_same_names() -> None:
-    """Every column of a GPU in a series is one of the queries."""
-    samples = GpuSamples({name: lambda _: 1.0 for name in GPU_QUERIES})
-    samples.add(None)
-    assert set(samples.last()) == {name for name in SYSTEM_SERIES if name.startswith("gpu_")}

@@ -84,13 +84,6 @@ def test_quotas_of_both_versions(made: MadeMachine) -> None:
     assert (found["throttled"], found["throttles"]) == (0.25, 3)
 
 
-def test_a_cgroup_without_a_quota_states_no_throttling(made: MadeMachine) -> None:
-    """Version 2 has the counters only where the controller is on."""
-    made.write("proc/self/cgroup", "0::/\n")
-    made.write("sys/fs/cgroup/cpu.stat", "usage_usec 1\nuser_usec 1\nsystem_usec 0\n")
-    assert not {"throttled", "throttles"} & set(HostCounters(THREADS, made.root).look())
-
-
 def test_heat_of_cores_and_package(made: MadeMachine) -> None:
     """Events of cores add up; those of the package, which each of its cores counts, count once."""
     for core in CORES:

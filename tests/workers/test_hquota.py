@@ -34,21 +34,6 @@ def merge_groups(x, size, groups, adjustment):
     return Grouping(PREFIX, KEPT, 0.3, adjustment=adjustment).merged(x, size, groups)
 
 
-@pytest.mark.parametrize(("quota", "hubs"), [(0, 1), (0.2, 4), (0.5, 9), (1, 18)])
-def test_prefix_and_hubs_are_kept(quota, hubs):
-    """Prefix tokens stay first; then come as many hubs as the quota allows, those with the most
-    inflow times size.
-    """
-    _, size, inflow, _, groups = some(quota)
-    strength = inflow[:, :, PREFIX:].sum(1) * size[:, PREFIX:, 0]
-    for order, best in zip(
-        groups.order_BN.tolist(), strength.argsort(-1, descending=True).tolist(), strict=True
-    ):
-        assert order[:PREFIX] == [0, 1]
-        assert order[PREFIX : PREFIX + hubs] == [PREFIX + place for place in best[:hubs]]
-        assert sorted(order) == list(range(PREFIX + PATCHES))
-
-
 def test_the_rest_of_the_kept_are_farthest_first():
     """After the hubs each kept token is the one whose signature is least like any kept before, by
     cosine.
@@ -109,18 +94,6 @@ def test_unmerge_gives_each_token_what_its_group_became():
     torch.testing.assert_close(back.sum(1), (merged * sizes).sum(1))
 
 
-def test_groups_are_deterministic():
-    """The same tokens are grouped alike again and again, and alone as in a batch."""
-    x, size, inflow, feature, groups = some()
-    grouping = Grouping(PREFIX, KEPT, 0.3)
-    again = grouping.groups(inflow, size, feature[:, None], x)
-    alone = grouping.groups(inflow[1:], size[1:], feature[1:, None], x[1:])
-    assert torch.equal(groups.order_BN, again.order_BN)
-    assert torch.equal(groups.target_BR, again.target_BR)
-    assert torch.equal(groups.order_BN[1:], alone.order_BN)
-    assert torch.equal(groups.target_BR[1:], alone.target_BR)
-
-
 @pytest.mark.parametrize(
     "params",
     [
@@ -157,21 +130,6 @@ def adjusted(**parts):
     assert torch.equal(both[:, PREFIX:], result)
     torch.testing.assert_close(both[:, :PREFIX], x[:, :PREFIX])
     return result, kept, kept_sizes, alone, groups.similarity_BRK
-
-
-def test_adjustment_by_default_does_nothing():
-    """With the parts at their neutral values, and with only caps and exponents given, the mean
-    stays the mean.
-    """
-    for parts in ({}, {"beta": 0.1, "delta": 1, "top_r": 3}, {"tau": 1e9}):
-        result, merged, *_ = adjusted(**parts)
-        assert torch.equal(result, merged)
-
-
-def test_stabiliser_keeps_a_share_of_the_token_itself():
-    """An eta of 0.2 is four fifths of the mean and one fifth of the kept token alone."""
-    result, merged, _, alone, _ = adjusted(eta=0.2)
-    torch.testing.assert_close(result, 0.8 * merged + 0.2 * alone[:, :KEPT])
 
 
 def test_eta_is_the_alpha_of_the_authors_code():
@@ -276,39 +234,6 @@ def test_schedule_around_the_attention():
     )
 
 
-def test_as_many_tokens_as_tome():
-    """At r=13 it leaves ToMe's tokens in each block of DeiT-S, at the published MACs, and adds less
-    than one per cent to them.
-    """
-    params = Params(r=13)
-    promised = hquota.tokens(params, DEIT_S, 224)
-    assert [block.mlp for block in promised] == [197 - 13 * block for block in range(1, 13)]
-    assert round(DEIT_S.macs(224, promised) / 1e9, 3) == 2.703
-    assert hquota.macs(params, DEIT_S, 224) < 0.01 * DEIT_S.macs(224, promised)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            f"deit_{size}{distilled}_patch16_224"
-            for size in ("tiny", "small", "base")
-            for distilled in ("", "_distilled")
-        ),
-        "deit3_small_patch16_224",
-        "vit_small_patch14_reg4_dinov2",
-    ],
-)
-def test_does_not_refuse(name):
-    """It runs on the models of the reports, with class, distillation and register tokens."""
-    for params in (
-        Params(r=13),
-        Params(keep_rate=0.6, last_free=2),
-        Params(keep_rate=0.66, layers="early", place="around"),
-    ):
-        assert hquota.refuses(params, networks()[name]) is None
-
-
 @pytest.mark.parametrize(
     ("params", "message"),
     [
@@ -327,19 +252,6 @@ def test_impossible_parameters(params, message):
     """Parameters that mean nothing are refused with the reason."""
     with pytest.raises(ValueError, match=message):
         Params(**params)
-
-
-def test_layers_that_are_not_there():
-    """Layers beyond the model, and more numbers than blocks, are refused with the network's
-    name.
-    """
-    assert "block 12, but deit_small_patch16_224 has the blocks 0 to 11" in hquota.refuses(
-        Params(r=1, layers=(3, 12)), DEIT_S
-    )
-    assert "r lists 13 blocks, but 12 of" in hquota.refuses(Params(r=(1,) * 13), DEIT_S)
-    assert "r lists 4 blocks, but 3 of" in hquota.refuses(
-        Params(r=(1,) * 4, layers="early"), DEIT_S
-    )
 
 
 def test_an_absolute_clip_is_a_length():

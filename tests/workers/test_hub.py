@@ -197,15 +197,6 @@ def requested(name: str, text: str, **options: Any) -> Outcome:
     )
 
 
-def test_a_job_on_a_model_that_is_not_here(home: Path) -> None:
-    """One failure row that names what to do; it is no answer, so that the job is tried again."""
-    outcome = requested("org/none", written(home / "text"))
-    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(None, "error")]
-    assert outcome.failures[0].message.startswith(
-        "before any arm could run: org/none: it is not complete in "
-    )
-
-
 @pytest.mark.slow
 def test_a_job_on_a_cached_model(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is answered without a network, and its fresh processes find the model by HF_HOME."""

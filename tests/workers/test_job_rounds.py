@@ -70,33 +70,6 @@ def test_a_cpu_has_no_pass_for_its_energy() -> None:
         assert "peak_rss" in metrics(arm)
 
 
-def test_the_budget_cuts_even_the_fewest_pairs() -> None:
-    """What was planned as "at most" is at most: fewer pairs than requested are handed back, and the
-    arms are measured.
-    """
-    outcome = run(
-        job([DENSE, TOPK], Protocol(pairs_min=MANY, pairs_max=MANY, budget_s=0.3)),
-        pass_seconds=PASS_S,
-    )
-    assert outcome.samples is not None
-    assert outcome.samples.stopped == "budget"
-    assert 1 <= len(outcome.samples.seconds) < MANY
-    assert not outcome.failures
-    assert all({"latency", "throughput", "peak_rss"} <= set(metrics(arm)) for arm in outcome.arms)
-
-
-def test_bursts_are_taken_every_20_rounds() -> None:
-    """Throughput rests on as many bursts; a hook has counted every forward of rounds and bursts."""
-    outcome = run(job([DENSE, TOPK], Protocol(pairs_min=41, pairs_max=41)), pass_seconds=PASS_S)
-    assert outcome.samples is not None
-    assert len(outcome.samples.bursts or ()) == 3, "after rounds 1, 21 and 41"
-    for arm in outcome.arms:
-        assert "consistency_check_failed" not in arm.flags
-        assert {
-            metric.n for metric in arm.metrics if metric.name in ("throughput", "steady_ratio")
-        } == {3}
-
-
 def test_the_baseline_of_most_pairs_is_timed_twice() -> None:
     """Which one that is the pairs decide, not the order of the arms; a lone arm is timed once."""
     pairs = [Pair(1, 0), Pair(1, 2), Pair(0, 2)]

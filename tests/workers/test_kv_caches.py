@@ -26,8 +26,7 @@ from tests.workers.tiny_llms import (
     tiny_llm,
 )
 from tests.workers.tiny_vits import calm
-from workers.errors import Unsupported
-from workers.kv_caches import CacheMemory, cache_memory, make_cache
+from workers.kv_caches import cache_memory, make_cache
 from workers.kv_caches.virtual import VirtualLayer
 
 PAGE = mmap.PAGESIZE
@@ -76,19 +75,6 @@ def test_virtual_is_exact_in_half_precision(architecture: Any, dtype: torch.dtyp
         assert torch.equal(virtual, dynamic)
 
 
-def test_long_context_in_pieces() -> None:
-    """A context over dozens of pages, read in pieces of all sizes, is what it is when it is read at
-    once.
-    """
-    lm = tiny_llm("qwen2")
-    text = prompt(2, POSITIONS)
-    cache = make_cache("virtual", lm, 2, POSITIONS)
-    for piece in text.split([100, 1, 31, 2, 121, 1], dim=1):
-        logits = forward(lm, cache, piece)
-    torch.testing.assert_close(logits, forward(lm, None, text), rtol=1e-4, atol=1e-4)
-    assert cache_memory(cache).needed > 50 * PAGE
-
-
 @pytest.mark.parametrize("kind", ["static", "virtual"])
 def test_generate_takes_the_cache(kind: KvCache) -> None:
     """The library's own `generate`, padding on the left included, runs on the cache and gives the
@@ -125,46 +111,6 @@ def test_sliding_window() -> None:
     assert memory.resident <= memory.needed + 2 * PAGE * TENSORS
 
 
-def test_reset_gives_memory_back_and_keeps_addresses() -> None:
-    """After a reset no page is left, and the next text is written at the same addresses and read
-    right.
-    """
-    lm = tiny_llm("phi")
-    cache = make_cache("virtual", lm, 2, 100)
-    first = greedy(lm, cache, prompt(2, 50), 20)
-    addresses = [layer.keys.data_ptr() for layer in layers(cache) if layer.keys is not None]
-    assert resident(cache) > 0
-    cache.reset()
-    assert cache.get_seq_length() == 0
-    assert cache_memory(cache)[:2] == (0, 0)
-    assert torch.equal(greedy(lm, cache, prompt(2, 50), 20), first)
-    assert [layer.keys.data_ptr() for layer in layers(cache) if layer.keys is not None] == addresses
-
-
-def test_inside_and_outside_of_inference_mode() -> None:
-    """A cache made and filled in inference mode goes on outside of it, and back."""
-    lm = tiny_llm("llama")
-    cache, whole = make_cache("virtual", lm, 1, 40), prompt(1, 30)
-    forward(lm, cache, whole[:, :10])
-    with torch.inference_mode(mode=False), torch.no_grad():
-        forward(lm, cache, whole[:, 10:20].clone())
-    assert torch.equal(greedy(lm, cache, whole[:, 20:], 5), decode_with(lm, "dynamic", 1, 30, 5))
-
-
-def test_another_batch() -> None:
-    """Other sequences cannot continue those in the cache; after a reset they are welcome."""
-    lm = tiny_llm("gpt2")
-    cache = make_cache("virtual", lm, 2, 100)
-    greedy(lm, cache, prompt(2, 10), 5)
-    with pytest.raises(
-        ValueError,
-        match=r"holds 14 tokens of 2 sequences in torch.float32; a tensor of shape \(3, 4, 1, 16\)",
-    ):
-        layers(cache)[0].update(torch.zeros(3, 4, 1, 16), torch.zeros(3, 4, 1, 16))
-    cache.reset()
-    assert torch.equal(greedy(lm, cache, prompt(3, 10), 5), decode_with(lm, "dynamic", 3, 10, 5))
-
-
 def test_beyond_the_reservation() -> None:
     """One token more than was reserved is an error that names what to reserve; what was there stays
     usable.
@@ -179,13 +125,6 @@ def test_beyond_the_reservation() -> None:
     ):
         forward(lm, cache, prompt(1, 1))
     assert cache.get_seq_length() == POSITIONS + 4
-
-
-def test_beams_are_refused() -> None:
-    """Transformers' own way would leave the stored tokens in the former order."""
-    cache = make_cache("virtual", tiny_llm("qwen2"), 3, 60)
-    with pytest.raises(NotImplementedError, match="no beam search"):
-        cache.reorder_cache(torch.tensor([2, 0, 0]))
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -223,17 +162,6 @@ def test_reservations_are_dropped_with_the_cache() -> None:
         gc.collect()
         taken.append(int(Path("/proc/self/statm").read_text().split()[0]) * PAGE)
     assert max(taken) - min(taken) < 1 << 30
-
-
-def test_what_cannot_be_had() -> None:
-    """More addresses than there are, and a GPU where there is none are refused
-    with the reason.
-    """
-    lm = tiny_llm("llama")
-    with pytest.raises(
-        Unsupported, match=r"does not reserve .* GiB of address space .*vm.overcommit_memory=2"
-    ):
-        make_cache("virtual", lm, 1, 1 << 50)
 
 
 @pytest.mark.slow
@@ -275,8 +203,3 @@ def test_memory_of_a_fresh_process() -> None:
         assert ours["process"] <= allowed + slack
         assert ours["process"] <= theirs["process"] + PAGE * tensors + slack // 4
         assert ours["virtual"] > 20 * ours["needed"]
-
-
-def test_memory_kinds_are_named() -> None:
-    """The three figures have the names of the rows that report them."""
-    assert CacheMemory._fields == ("needed", "resident", "virtual")

@@ -20,7 +20,6 @@ from workers.measure.environment import cores
 from workers.measure.process_state import use_threads
 from workers.measure.readings import Energy
 from workers.models.runtime import Forwards
-from workers.models.share_weights import kept_models
 from workers.run import run
 
 scripted_arm = pytest.fixture(method_files)
@@ -178,24 +177,6 @@ def test_a_failing_baseline_fails_its_pairs_with_its_reason(scripted_arm: Any) -
     assert outcome.samples.arms == (2, 3, 3)
 
 
-def test_a_lone_arm_is_measured() -> None:
-    """A job without pairs measures whether its arm runs, and how long it takes."""
-    outcome = run(job([DENSE]), pass_seconds=PASS_S)
-    assert not outcome.failures
-    assert metrics(outcome.arms[0])["latency"] > 0
-
-
-def test_a_model_that_cannot_be_loaded_fails_the_whole_job() -> None:
-    """No arm is to blame, so the failure names none."""
-    broken = job([DENSE, TOPK]).model_copy(
-        update={"condition": Condition(model=MODEL, image_size=SIZE, weights="missing.safetensors")}
-    )
-    outcome = run(broken)
-    assert [failure.arm for failure in outcome.failures] == [None]
-    assert not outcome.arms
-    assert outcome.samples is None
-
-
 def test_a_broken_promise_of_tokens_is_flagged(scripted_arm: Any) -> None:
     """A method that promises fewer tokens than its blocks see is measured and marked."""
     outcome = run(
@@ -261,15 +242,6 @@ def test_a_time_out_after_timing_leaves_the_times(scripted_arm: Any) -> None:
     assert reasons(outcome) == {}
     assert outcome.samples is not None
     assert ["pass_skipped" in arm.flags for arm in outcome.arms] == [False, True, False]
-
-
-def test_the_model_stays_loaded_between_jobs() -> None:
-    """The second job on a model finds it in place."""
-    run(job([DENSE]), pass_seconds=PASS_S)
-    before = kept_models.cache_info()
-    run(job([TOPK]), pass_seconds=PASS_S)
-    after = kept_models.cache_info()
-    assert (after.hits, after.misses) == (before.hits + 1, before.misses)
 
 
 def test_threads_are_the_requested_ones() -> None:

@@ -60,10 +60,3 @@ def test_a_reducing_block_adds_few_operators(name, batch):
     )
     added = operators(method.apply(model, method.Params(**amount)), batch) - operators(model, batch)
     assert 0 < added <= 4 * BUDGET[name, batch]
-
-
-@pytest.mark.parametrize("name", sorted({name for name, _ in BUDGET}))
-def test_a_neutral_method_adds_none(name):
-    """At its neutral setting a method runs the very operators of the unmodified model."""
-    method, model = of_modality("vision")[name], small("plain")
-    assert operators(method.apply(model, method.NEUTRAL), 1) == operators(model, 1)

@@ -12,7 +12,6 @@ from tests.workers.tiny_llms import POSITIONS, tiny_llm
 from workers import methods
 from workers.arms.language import MAX_DIFFERENCE, build_language
 from workers.errors import Unsupported
-from workers.models import llama_cpp
 from workers.models.language import load_language
 from workers.models.llama_cpp import LlamaCpp, write_gguf
 from workers.run import run
@@ -40,11 +39,6 @@ def test_log_probabilities_are_those_of_transformers(more: dict[str, object]) ->
 def test_types(dtype: Dtype) -> None:
     """Within what another engine is let through with."""
     assert 1e-4 < differences(dtype) < MAX_DIFFERENCE[dtype]
-
-
-def test_queries_in_the_wrong_order_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llama_cpp, "_interleaved", lambda _name, weight, _config: weight)
-    assert differences("float32") > MAX_DIFFERENCE["bfloat16"]
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("bfloat16", 2), ("int8", 34 / 32), ("int4", 18 / 32)])

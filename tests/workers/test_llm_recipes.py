@@ -9,20 +9,16 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tokenizers import Tokenizer as Backend
-from tokenizers import models
 
 from sweeps.geometry.llm_geometry import CONFIGS
-from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import Arm
+from sweeps.model.condition import Condition
 from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
 from tests.workers.tiny_llms import ARCHITECTURES
 from tests.workers.tiny_vits import calm
-from workers.arms.language import build_language
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer, train_tokenizer
 from workers.errors import Unsupported
-from workers.models.language import load_language, shared_language
+from workers.models.language import load_language
 
 calm = pytest.fixture(autouse=True)(calm)
 PROMPT = torch.tensor([[5, 17, 42, 99, 7]])
@@ -50,44 +46,6 @@ def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: str):
     assert all(torch.equal(state[name], value) for name, value in weights.items())
     assert not any(parameter.requires_grad for parameter in lm.model.parameters())
     assert not lm.model.training
-
-
-def test_arms_share_weights(tmp_path: Path):
-    """Arms of one dtype stand on the same memory in modules of their own; another dtype has its
-    own; attention is each arm's.
-    """
-    condition = point(saved(tmp_path))
-    dense, eager, half = (
-        build_language(condition, Arm(overrides=Overrides(**own)), {})
-        for own in ({}, {"attention": "eager"}, {"dtype": "bfloat16"})
-    )
-    pointers = [
-        [parameter.data_ptr() for parameter in each.model.parameters()]
-        for each in (dense, eager, half)
-    ]
-    assert pointers[0] == pointers[1]
-    assert not set(pointers[0]) & set(pointers[2])
-    assert dense.model is not eager.model
-    assert (dense.model.config._attn_implementation, eager.model.config._attn_implementation) == (
-        "sdpa",
-        "eager",
-    )
-    assert shared_language(condition, {}).model.config._attn_implementation == "sdpa"
-    torch.testing.assert_close(
-        dense.model(PROMPT).logits, eager.model(PROMPT).logits, rtol=1e-4, atol=1e-4
-    )
-    assert half.model(PROMPT).logits.dtype == torch.bfloat16
-    assert half.weights_hash == dense.weights_hash
-
-
-def test_the_origin_is_that_of_the_content(tmp_path: Path):
-    """Equal folders have one origin, and other weights another."""
-    one, two = saved(tmp_path / "one"), saved(tmp_path / "two")
-    assert load_language(point(one)).weights_hash == load_language(point(two)).weights_hash
-    weights = load_file(two / "model.safetensors")
-    weights["lm_head.weight"][0, 0] += 1
-    save_file(weights, two / "model.safetensors", metadata={"format": "pt"})
-    assert load_language(point(one)).weights_hash != load_language(point(two)).weights_hash
 
 
 def without_weights(folder: Path) -> None:
@@ -195,30 +153,6 @@ def test_folders_that_cannot_be_used(tmp_path: Path, damage: Any, message: str):
     assert len(str(refused.value).splitlines()) == 1
 
 
-def test_models_that_are_not_here(tmp_path: Path):
-    """A folder that is not there, and a word that is no model, are unsupported, with a message that
-    names what would be right.
-    """
-    with pytest.raises(Unsupported, match="there is no folder"):
-        load_language(point(tmp_path / "missing"))
-    with pytest.raises(
-        Unsupported,
-        match=r"llama is not a language model: write a folder .* or llama-15m, llama-220m",
-    ):
-        load_language(Condition(model="llama"))
-
-
-def test_what_language_models_do_not_do(tmp_path: Path):
-    """Autocast, and weights that are not published, are unsupported with the reason."""
-    condition = point(saved(tmp_path))
-    with pytest.raises(Unsupported, match="write float16 or bfloat16"):
-        build_language(condition, Arm(overrides=Overrides(dtype="autocast-float16")), {})
-    with pytest.raises(Unsupported, match="is a size with random weights"):
-        load_language(Condition(model="llama-15m", weights="pretrained"))
-    with pytest.raises(Unsupported, match="there is a recipe for tiny_lm"):
-        load_language(Condition(model="llama-15m", weights="trained"))
-
-
 def test_a_size_has_random_weights(monkeypatch: pytest.MonkeyPatch):
     """The seed decides the weights, another dtype rounds the same ones, and the tokenizer fits."""
     monkeypatch.setattr(
@@ -274,31 +208,3 @@ def test_a_tokenizer_has_the_tokens_that_begin_a_text():
     assert FastTokenizer(backend).encode("a") == FastTokenizer(
         train_tokenizer(TEXTS, TOKENS)
     ).encode("a")
-
-
-def test_ids_of_a_tokenizer_may_have_gaps():
-    """Its size is the largest id and one, which bounds what a greedy step may choose."""
-    backend = Backend(models.WordLevel(vocab={"a": 0, "b": 7}, unk_token="a"))
-    assert FastTokenizer(backend).size == 8
-    backend.add_special_tokens(["<end>"])
-    assert (backend.token_to_id("<end>"), FastTokenizer(backend).size) == (2, 8)
-
-
-def test_the_size_of_a_tokenizer_is_read_once(monkeypatch):
-    """It stands in the loop that is timed, and reading it takes 5 ms for 32 000 tokens."""
-    tokenizer = FastTokenizer(Backend(models.WordLevel(vocab={"a": 0, "b": 7}, unk_token="a")))
-    monkeypatch.setattr(tokenizer, "backend", None)
-    assert tokenizer.size == 8
-
-
-def test_training_a_tokenizer_is_repeatable():
-    """Two trainings give the same tokenizer, every byte comes back, and too few tokens for that are
-    refused.
-    """
-    assert train_tokenizer(TEXTS, TOKENS).to_str() == train_tokenizer(TEXTS, TOKENS).to_str()
-    tokenizer = FastTokenizer(train_tokenizer(TEXTS, TOKENS))
-    text = "\x00 \U0001f600 é\r\n\tdef  x"
-    assert tokenizer.decode(tokenizer.encode(text)) == text
-    assert tokenizer.size == TOKENS
-    with pytest.raises(Unsupported, match="256 bytes"):
-        train_tokenizer(TEXTS, 200)

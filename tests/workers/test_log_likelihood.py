@@ -44,19 +44,6 @@ def test_a_text_after_another(opening: tuple[int, ...], context: str, scored: st
     assert output.log_p_TV.exp().sum(-1) == pytest.approx(torch.ones(len(scored)), rel=1e-4)
 
 
-def test_greedy_is_what_the_model_would_generate() -> None:
-    """The text of a greedy loop is greedy, and no longer so with another last token."""
-    lm = tiny_llm("llama")
-    tokens = lm.tokenizer.encode("begin")
-    with torch.inference_mode():
-        for _ in range(3):
-            tokens.append(int(lm.model(torch.tensor([tokens])).logits[0, -1].argmax()))
-        text = lm.tokenizer.decode(tokens)
-        assert score(lm, Window(text[:5], text[5:])).greedy
-        other = "a" if text[-1] != "a" else "b"
-        assert not score(lm, Window(text[:5], text[5:-1] + other)).greedy
-
-
 @pytest.mark.parametrize("opening", [(), (5,)])
 @pytest.mark.parametrize("length", [7, 256, 700])
 def test_a_whole_text_by_parts(opening: tuple[int, ...], length: int) -> None:
@@ -82,19 +69,3 @@ def test_a_whole_text_by_parts(opening: tuple[int, ...], length: int) -> None:
     assert [end - start + len(opening) for start, _, end in cuts[:-1]] == [256] * (len(cuts) - 1)
     if length == 7:
         assert expected == pytest.approx(by_hand(lm, list(opening), tokens), rel=1e-4)
-
-
-@pytest.mark.parametrize(("before", "start"), [([], 1), ([3], 1), ([3, 4, 5], 3)])
-def test_the_forward_stands_for_decoding(before: list[int], start: int) -> None:
-    """Tokens after those that stand before the text count as decoded, and at least one is a
-    prompt.
-    """
-    lm = tiny_llm("gpt2")
-    seen: list[int | None] = []
-    hook = lm.model.register_forward_pre_hook(lambda *_: seen.append(lm.scoring.decoded_from))
-    try:
-        with torch.inference_mode():
-            log_probabilities(lm, before, [7, 8, 9])
-    finally:
-        hook.remove()
-    assert seen == [start]

@@ -2,20 +2,15 @@
 methods are found.
 """
 
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.condition import Condition, Overrides, Rectangle
+from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Step
-from sweeps.model.method import BlockTokens
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
 from workers import methods
-from workers.arms.budget import solve
 from workers.arms.vision import build_vision
 from workers.methods import InvalidMethod
 from workers.models.runtime import trace
@@ -34,7 +29,6 @@ FEW = [
     case for case in CASES if "plain" in case.id or any(f"-{index}-" in case.id for index in (0, 1))
 ]
 """Every example on the plain model, and two on each of the others."""
-WIDE = Rectangle(height=24, width=40)
 ONE_EACH = [pytest.param(method, method.EXAMPLES[0], id=name) for name, method in FOUND.items()]
 DEIT_S, DEIT_B, DEIT_TI = (
     networks()[f"deit_{size}_patch16_224"] for size in ("small", "base", "tiny")
@@ -60,16 +54,6 @@ def test_promises_and_delivers_its_tokens(method, params, make):
     assert seen.blocks == promised
     assert seen.final == promised[-1].mlp > small_network(make).prefix_tokens
     assert seen.batch == 2
-
-
-@pytest.mark.parametrize(
-    ("method", "params"), [case.values[:2] for case in CASES if case.values[2] == "plain"]
-)
-def test_a_rectangle_is_as_good_as_a_square(method, params):
-    """Of 24 x 40 pixels the method leaves what it promises of 15 patches."""
-    seen = trace(method.apply(small("plain", WIDE), params), images(2, WIDE))
-    assert small_network("plain").patch_tokens(WIDE) == 15
-    assert seen.blocks == method.tokens(params, small_network("plain"), WIDE)
 
 
 @pytest.mark.parametrize(("method", "params", "make"), FEW)
@@ -234,19 +218,6 @@ def test_counts_of_the_paper(name, keep_rate, left):
     ]
 
 
-def test_counts_of_the_paper_meet_a_budget():
-    """A budget is met with the paper's counts too, and they never leave no token."""
-    solved = solve(arm("topk", counts="image", budget={"gmacs": 3.0}), DEIT_S, 224)
-    spent = DEIT_S.macs(224, methods.promised_tokens(solved.arm, DEIT_S, 224)) / 1e9
-    assert 2.95 < spent < 3.0
-    assert [
-        block.mlp
-        for block in FOUND["topk"].tokens(
-            FOUND["topk"].Params(keep_rate=0.01, counts="image"), DEIT_S, 224
-        )
-    ][-1] == 2
-
-
 def test_keep_rate_rounds_up_as_written():
     """The share is rounded up as a decimal number: 0.55 of 100 tokens is 55, though floating point
     gives a little more.
@@ -269,55 +240,6 @@ def test_tome_merges_at_most_half():
     assert [block.mlp for block in methods.promised_tokens(arm("tome", r=16), DEIT_S, 224)][
         -2:
     ] == [21, 11]
-
-
-@pytest.mark.parametrize(("network", "percent"), [(DEIT_S, 0.13), (DEIT_TI, 0.47)])
-def test_tome_matching_adds_little(network, percent):
-    """The similarities cost 0.13 % of DeiT-S with r=13, and 0.47 % of DeiT-Ti, which has fewer
-    heads to average over.
-    """
-    merging = arm("tome", r=13)
-    share = methods.method_macs(merging, network, 224) / network.macs(
-        224, methods.promised_tokens(merging, network, 224)
-    )
-    assert round(100 * share, 2) == percent
-
-
-def test_tome_amounts():
-    """A ramp keeps its mean and truncates, a list ends in zeros, and a ratio is a share of the
-    patch tokens present.
-    """
-    params = FOUND["tome"].Params
-    assert params(r=16, inflect=-1).ramp(12)[:3] == (32, 29, 26)
-    assert params(r=16, inflect=-1).ramp(12)[-1] == 0
-    assert params(r=16, inflect=1).ramp(12)[0] == 0
-    assert params(r=8, inflect=0).ramp(3) == (8, 8, 8)
-    assert params(r=5, inflect=1).ramp(1) == (0,)
-    assert params(r=(4, 2)).ramp(4) == (4, 2, 0, 0)
-    assert params(r_ratio=0.1).left(3, 100) == {0: 90, 1: 81, 2: 73}
-    assert params(r_ratio=0.29).left(1, 100) == {0: 71}
-    assert params(r_ratio=0.5).left(3, 5) == {0: 3, 1: 2, 2: 1}
-
-
-@pytest.mark.parametrize(
-    ("name", "params", "message"),
-    [
-        ("topk", {"keep_rate": 0}, "greater than 0"),
-        ("topk", {"keep_rate": 0.5, "layers": [3, 3]}, "must be different blocks"),
-        ("topk", {"keep_rate": 0.5, "layers": [-1]}, "counted from 0"),
-        ("random", {"keep_rate": 0.5, "seed": -1}, "greater than or equal to 0"),
-        ("tome", {}, "give either r, r_ratio or budget"),
-        ("tome", {"r": 1, "r_ratio": 0.1}, "not both"),
-        ("tome", {"r": [3, 4], "inflect": 1}, "inflect needs a single r"),
-        ("tome", {"r_ratio": 0.6}, "less than or equal to 0.5"),
-        ("slowed", {"fraction": -1}, "greater than or equal to 0"),
-        ("slowed", {"share": 1}, "Extra inputs"),
-    ],
-)
-def test_impossible_parameters(name, params, message):
-    """Parameters that mean nothing are refused with the reason."""
-    with pytest.raises(ValueError, match=message):
-        FOUND[name].Params(**params)
 
 
 def test_refusals():
@@ -357,20 +279,6 @@ def test_unknown_names_and_versions():
         )
 
 
-def test_listed_without_torch():
-    """Methods are listed, and promise tokens, without importing torch or timm."""
-    program = (
-        "import sys\nfrom sweeps.geometry.vit_catalogue import networks\nfrom workers.methods"
-        " import of_modality\nfor each in of_modality('vision').values():"
-        " each.tokens(each.EXAMPLES[0], networks()['deit_tiny_patch16_224'],"
-        " 224)\nprint(sorted({'torch', 'timm', 'ray'} & set(sys.modules)))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
-
-
 OWN = '''"""Keeps everything."""
 from sweeps.model.method import Params
 PAPER = "none"
@@ -380,22 +288,6 @@ def macs(params, network, image_size): return 0
 def refuses(params, network): return None
 def apply(model, params): return model
 '''
-
-
-def test_a_method_of_ones_own(tmp_path, monkeypatch):
-    """A file in a folder that $BREAKEVEN_METHODS names is a method, and is none any more when the
-    variable is gone.
-    """
-    (tmp_path / "mine.py").write_text(OWN)
-    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path))
-    assert set(methods.of_modality("vision")) == {"mine", *FOUND}
-    assert methods.of_modality("vision")["mine"].VERSION == 3
-    assert (
-        methods.promised_tokens(Arm(stack=(Step(method="mine", version=3),)), DEIT_TI, 32)
-        == (BlockTokens(5, 5),) * 12
-    )
-    monkeypatch.delenv("BREAKEVEN_METHODS")
-    assert set(methods.of_modality("vision")) == set(FOUND)
 
 
 @pytest.mark.parametrize(
@@ -425,10 +317,3 @@ def test_a_method_that_lacks_a_part(tmp_path, monkeypatch, name, text, message):
     assert set(methods.of_modality("vision")) == {"works", *FOUND}
     assert message in methods.left_out()[name]
     assert "\n" not in methods.left_out()[name]
-
-
-def test_a_folder_that_is_not_there(tmp_path, monkeypatch):
-    """A folder that does not exist is named."""
-    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path / "gone"))
-    assert set(methods.of_modality("vision")) == set(FOUND)
-    assert [str(tmp_path / "gone") in line for line in methods.left_out().values()] == [True]

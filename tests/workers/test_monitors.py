@@ -203,16 +203,3 @@ def test_a_long_series_is_thinned() -> None:
     assert MAX_READINGS / 2 <= len(seconds) <= MAX_READINGS
     assert seconds == sorted(seconds)
     assert (seconds[0], seconds[-1] > 0.9 * 5000) == (0.25, True)
-
-
-def test_a_reading_that_comes_and_goes_is_empty_there() -> None:
-    """Columns stay of equal length."""
-    rows = iter([{"load": 1.0}, {"load": 2.0, "cpu_mhz": 1500.0}])
-    clock = Clock()
-    series = Watch(lambda: next(rows), clock)
-    for number in (1, 2):
-        clock.now += 1.0
-        series.look(number)
-    columns = series.series
-    assert columns is not None
-    assert columns["cpu_mhz"] == (None, 1500.0)

@@ -2,9 +2,7 @@
 refused.
 """
 
-import json
 import pickle
-import random
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from tests.fixtures.ngram_scan import scan
 from tests.workers.domain import TEXTS, bytes_bpe
 from workers.data.tokenization import END, FastTokenizer
 from workers.vocabulary import (
@@ -22,9 +19,7 @@ from workers.vocabulary import (
     UnusableVocabulary,
     Vocabulary,
     read_vocabulary,
-    replace_ngrams,
     tokenizer_hash,
-    trie,
 )
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
 
@@ -62,42 +57,6 @@ def test_any_text_comes_back(mode: Mode, text: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_segmentation_by_score_keeps_the_text(mode: Mode) -> None:
-    """Texts survive, and there are no fewer tokens than with the longest n-grams in all."""
-    scored = PatchTokenizer(bytes_bpe(), BUILT[mode], "score")
-    found = [scored.encode(text) for text in TEXTS]
-    assert [scored.decode(each) for each in found] == list(TEXTS)
-    assert sum(map(len, found)) >= sum(len(PATCHED[mode].encode(text)) for text in TEXTS)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_counts_against_the_naive_scan_on_the_text(mode: Mode) -> None:
-    """The text is cut into as many tokens as a scan in the order of length finds, fewer than
-    before, and so are the counts.
-    """
-    patched, vocabulary = PATCHED[mode], BUILT[mode]
-    patched.reset()
-    found = [patched.encode(text) for text in TEXTS]
-    below = [bytes_bpe().encode(text) for text in TEXTS]
-    parts = [
-        [part for token in each for part in vocabulary.removed.get(token, (token,))]
-        for each in below
-    ]
-    numbered = dict(zip(vocabulary.ngrams, vocabulary.ids, strict=True))
-    assert found == [scan(each, numbered) for each in parts]
-    counts = patched.metrics()
-    assert (
-        counts["encoded_tokens"]
-        == sum(map(len, found))
-        < counts["encoded_tokens_base"]
-        == sum(map(len, below))
-    )
-    assert [patched.decode(each) for each in found] == list(TEXTS)
-    used = sum(token in set(vocabulary.ids) for each in found for token in each)
-    assert patched.metrics()["decoded_ntokens"] == used > 0
-
-
-@pytest.mark.parametrize("mode", MODES)
 def test_no_removed_token_is_left(mode: Mode) -> None:
     """With `replace` the vocabulary keeps its size, and the numbers of what is removed mean
     n-tokens; with `append` it grows.
@@ -111,15 +70,6 @@ def test_no_removed_token_is_left(mode: Mode) -> None:
         token for text in TEXTS for token in PATCHED[mode].expand(PATCHED[mode].encode(text))
     ]:
         assert token not in vocabulary.removed
-
-
-def test_json_round_trip(tmp_path: Path) -> None:
-    """What is written is read again, equal, and nothing but JSON."""
-    for mode, vocabulary in BUILT.items():
-        file = tmp_path / f"{mode}.json"
-        vocabulary.write(file)
-        assert read_vocabulary(file) == vocabulary
-        assert json.loads(file.read_text())["tokenizer"] == tokenizer_hash(bytes_bpe())
 
 
 class Bomb:
@@ -171,12 +121,6 @@ def test_broken_files_are_errors_that_name_the_place(
     assert "vocabulary.json" in str(refused.value)
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
-    """A file that is not there is named."""
-    with pytest.raises(UnusableVocabulary, match=r"gone\.json: cannot be read"):
-        read_vocabulary(tmp_path / "gone.json")
-
-
 def test_a_vocabulary_of_another_tokenizer_is_refused() -> None:
     """Numbers mean other tokens there: the hash of the tokenizer differs."""
     with pytest.raises(
@@ -194,36 +138,6 @@ def test_special_tokens_are_left_alone() -> None:
     with pytest.raises(UnusableVocabulary, match=r"\[0\], special"):
         PatchTokenizer(tokenizer, Vocabulary(**known, ngrams=((4, 5),), removed={0: (6, 7)}))
     assert 0 in PATCHED["replace"].encode(f"if{END}if")
-
-
-def test_what_cannot_be_patched() -> None:
-    """A patched tokenizer, and one that is not fast, are refused with the reason."""
-    with pytest.raises(UnusableVocabulary, match="patched already"):
-        PatchTokenizer(PATCHED["append"], BUILT["append"])
-    with pytest.raises(UnusableVocabulary, match="str is no fast tokenizer"):
-        PatchTokenizer("words", BUILT["append"])
-
-
-def test_the_fingerprint_is_of_what_cuts_a_text() -> None:
-    """Another vocabulary or pre-tokenizer is another tokenizer; padding is not."""
-    backend = Backend.from_str(bytes_bpe().backend.to_str())
-    backend.enable_padding(length=8)
-    backend.enable_truncation(3)
-    tokenizer = FastTokenizer(backend)
-    assert tokenizer_hash(tokenizer) == tokenizer_hash(bytes_bpe())
-    assert tokenizer.encode(TEXTS[0]) == bytes_bpe().encode(TEXTS[0])
-    backend.add_tokens(["another"])
-    assert tokenizer_hash(tokenizer) != tokenizer_hash(bytes_bpe())
-
-
-def test_order_of_the_n_grams_does_not_matter() -> None:
-    """The trie holds a set: n-grams handed over in another order match alike."""
-    generator = random.Random(0)
-    numbered = dict(zip(BUILT["append"].ngrams, BUILT["append"].ids, strict=True))
-    mixed = list(numbered.items())
-    generator.shuffle(mixed)
-    tokens = bytes_bpe().encode(TEXTS[1])
-    assert replace_ngrams(tokens, trie(dict(mixed))) == replace_ngrams(tokens, trie(numbered))
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

@@ -23,14 +23,6 @@ def test_the_longest_match_is_what_a_scan_of_all_n_grams_finds(
     assert replace_ngrams(tokens, trie(numbered)) == scan(tokens, numbered)
 
 
-def test_longest_match_by_hand() -> None:
-    """Where a longer n-gram begins but does not end, the longest that did is taken, and the scan
-    goes on right behind it.
-    """
-    root = trie({(1, 2): 10, (1, 2, 3, 4): 11, (3, 3): 12})
-    assert replace_ngrams([1, 2, 3, 3, 1, 2, 3, 4, 1], root) == [10, 12, 11, 1]
-
-
 @given(
     tokens=st.lists(st.integers(0, 3), max_size=40),
     ngrams=st.lists(

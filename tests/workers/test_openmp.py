@@ -99,13 +99,6 @@ def test_spinning_pinned_threads_are_set_and_stored() -> None:
     assert outcome.environment == environment_of("cpu")
 
 
-def test_one_pinned_thread_has_one_core() -> None:
-    """Where OpenMP starts no thread, the main one is pinned all the same."""
-    (outcome,), places, _ = measured(job(pinning="cores", threads=1))
-    assert outcome.cores == physical_first(allowed_cores())[:1]
-    assert tuple(places[min(places, key=int)]) == outcome.cores
-
-
 def test_a_process_with_another_policy_refuses_the_job() -> None:
     """Torch was loaded with threads that spin briefly: nothing is measured, and the message has
     both and what to do.

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-import workers.errors
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import Outcome
-from workers.arms.own import load_own
 from workers.run import run
 
 MODEL = """
@@ -121,31 +119,6 @@ def test_arms_of_a_module() -> None:
     assert outcome.samples is not None
     assert set(outcome.samples.arms) == {0, 1, 2}
     assert "latency" in {metric.name for metric in fused.metrics}
-
-
-def test_where_the_time_of_a_call_goes() -> None:
-    """Operators of each arm, and what distinguishes it from the baseline, as for other models."""
-    job = a_job(own("fused")).model_copy(update={"kind": "call_profile"})
-    outcome = run(job)
-    assert not outcome.failures
-    assert outcome.samples is None
-    assert outcome.profiles is not None
-    dense, fused = outcome.profiles
-    assert (fused.baseline, fused.phase) == (0, "forward")
-    assert fused.speedup is not None
-    products = [
-        sum(each.count for each in profile.activities if each.name == "aten::addmm")
-        for profile in (dense, fused)
-    ]
-    assert products == [2, 1]
-
-
-def test_our_modules_stay_ours() -> None:
-    """A user's `workers.py` is theirs in their files alone."""
-    module = load_own(FILES, "net.py:build")
-    assert module.workers.PATCH == 4
-    assert module.scale.HALF == 0.5
-    assert workers.errors.WrongResultError is not None
 
 
 def test_wrong_arms_fail_alone() -> None:

@@ -3,9 +3,6 @@ way.
 """
 
 import gc
-import mmap
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -14,23 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.workers.host_pages import HostPages
-from tests.workers.tiny_llms import POSITIONS, decode_with, greedy, kv_bytes, prompt, tiny_llm
+from tests.workers.tiny_llms import greedy, prompt, tiny_llm
 from workers.errors import Unsupported
 from workers.kv_caches import cache_memory, make_cache
 from workers.kv_caches.virtual import (
     ByteSpan,
-    HostReservation,
     MappedReservation,
-    VirtualLayer,
     covering,
     inside,
     pages_to_leave,
     pages_to_map,
 )
-
-PAGE = mmap.PAGESIZE
-TENSORS = 4
-"""Keys and values of two layers."""
 
 
 @pytest.fixture(autouse=True)
@@ -54,42 +45,6 @@ def test_pages_of_a_span(one: int, other: int, page: int) -> None:
     assert list(pages_to_leave(span, page)) == list(range(inner.start // page, inner.end // page))
     assert len(pages_to_map(0, span.end, page)) * page == covering(ByteSpan(0, span.end), page).end
     assert len(pages_to_map(10**7, span.end, page)) == 0
-
-
-def test_host_pages_come_and_go() -> None:
-    """On a CPU a page is there from the first write until it is released, and then holds zeros."""
-    reservation = HostReservation(1 << 34)
-    values = reservation.values(torch.uint8)
-    assert reservation.resident() == 0
-    values[5 * PAGE : 8 * PAGE] = 1
-    assert reservation.resident() == 3 * PAGE
-    reservation.release(ByteSpan(5 * PAGE + 1, 8 * PAGE - 1))
-    assert reservation.resident() == 2 * PAGE
-    assert values[5 * PAGE : 8 * PAGE].sum() == 2 * PAGE
-
-
-def test_mapped_pages_follow_the_tokens() -> None:
-    """Over mapped pages the layer returns what the dynamic cache returns, with memory for a few
-    tokens ahead and no more.
-    """
-    lm = tiny_llm("llama")
-    pages = HostPages(size=4096)
-    cache = make_cache("virtual", lm, 1, POSITIONS)
-    cache.layers[:] = [
-        VirtualLayer(POSITIONS, reserving=lambda size, _: MappedReservation(size, pages))
-        for _ in cache.layers
-    ]
-    output = greedy(lm, cache, prompt(1, 20), 60)
-    assert torch.equal(output, decode_with(lm, "dynamic", 1, 20, 60))
-    ahead = 16 * kv_bytes(lm.network, 1, 4)
-    memory = cache_memory(cache)
-    assert memory.needed + ahead <= memory.resident <= memory.needed + ahead + 4096 * TENSORS
-    assert memory.resident == 4096 * len(pages.memory)
-    cache.reset()
-    assert cache_memory(cache).resident == memory.resident, "what is released stays mapped"
-    greedy(lm, cache, prompt(1, 20), 60)
-    assert pages.settled == 0
-    assert cache_memory(cache).resident == memory.resident, "and is used again"
 
 
 def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
@@ -145,39 +100,6 @@ def test_mapped_pages_outlive_the_reservation_in_its_tensors() -> None:
     gc.collect()
     assert not pages.memory
     assert not pages.reserved
-
-
-REGROWN = """
-import torch
-from tests.workers.host_pages import HostPages
-from workers.kv_caches.virtual import MappedReservation
-from workers.kv_caches.virtual import ByteSpan
-pages = HostPages(limit=6)
-one = MappedReservation(200 << 10, pages)
-one.grow(200 << 10)
-one.release(ByteSpan(0, 200 << 10))
-one.grow(200 << 10)
-values = one.values(torch.uint8)
-values[: 200 << 10] = 7
-other = MappedReservation(200 << 10, pages)
-try:
-    other.grow(200 << 10)
-except MemoryError:
-    pass
-print(values[: 200 << 10].unique().tolist())
-"""
-
-
-def test_pages_in_use_stay_after_a_reset_of_a_part_of_a_page() -> None:
-    """200 rows of 1 KiB are 3.1 pages: after a reset and regrowth, no page in use is taken when
-    another reservation needs memory.
-
-    In a process of its own, which an unmapped page would kill.
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", REGROWN], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "[7]"), done.stderr
 
 
 STEPS = st.lists(

@@ -108,27 +108,6 @@ def test_what_a_reduction_is_handed():
     torch.testing.assert_close(x - attended.added_BND, came_in[0])
 
 
-def test_groups_are_handed_on():
-    """A block that groups nothing gets the groups of the last block that did, and a second forward
-    starts anew.
-    """
-    seen = []
-
-    def around(name):
-        def merge(read, groups, _place):
-            seen.append(groups)
-            return Merged(read, None, None)
-
-        return MergeAroundAttention(
-            (lambda _attn, _read, _rope: name) if name else None, merge, lambda update, _: update
-        )
-
-    model = fit(small("plain"), {0: around("a"), 1: around(None), 2: around("b"), 3: around(None)})
-    model(images())
-    model(images())
-    assert seen == ["a", "a", "b", "b"] * 2
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_matrix_is_that_of_the_formula(dtype):
     """Scale and bias inside of the product give the softmax of scaled logits plus bias, whatever

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair
-from workers.measure.environment import PROJECT, environment_of, usable_cores
+from workers.measure.environment import PROJECT, environment_of
 from workers.measure.threads import (
     divide_cores,
     parse_core_list,
@@ -21,36 +21,6 @@ from workers.measure.threads import (
     thread_siblings,
 )
 from workers.run import run
-
-
-def paired(count: int) -> dict[int, tuple[int, int]]:
-    """Hardware threads as most servers number them: core i has i and i + count."""
-    return {core: (core % count, core % count + count) for core in range(2 * count)}
-
-
-def test_hyperthreads_stay_together() -> None:
-    """Two GPUs on eight physical cores of two threads each."""
-    assert divide_cores(range(16), paired(8), 2) == [
-        (0, 1, 2, 3, 8, 9, 10, 11),
-        (4, 5, 6, 7, 12, 13, 14, 15),
-    ]
-
-
-def test_what_is_left_over_is_in_no_share() -> None:
-    """So that all GPUs have as many; cores of which nothing is known stand alone; forbidden threads
-    are left out.
-    """
-    assert divide_cores(range(7), {}, 3) == [(0, 1), (2, 3), (4, 5)]
-    assert divide_cores({0, 1, 2, 3, 8}, paired(8), 2) == [(0, 1, 8), (2, 3)]
-
-
-def test_fewer_cores_than_gpus_are_refused() -> None:
-    """Two threads of one core are no two cores."""
-    with pytest.raises(
-        ValueError,
-        match=r"a physical core for each of the 2 GPUs, and jobs may use 1; .* exclusive: node",
-    ):
-        divide_cores({0, 1}, {0: (0, 1), 1: (0, 1)}, 2)
 
 
 @given(st.sets(st.integers(0, 63), min_size=1), st.integers(1, 8), st.sampled_from([1, 16, 32]))
@@ -118,12 +88,6 @@ def test_pinned_process_has_its_share_and_the_same_environment() -> None:
     assert used == 1
     assert held == [own]
     assert identity == environment_of("cpu").environment_id
-
-
-def test_a_quota_is_divided_among_the_shares() -> None:
-    """Two GPUs may not each start as many threads as the whole host's quota allows."""
-    assert usable_cores(16, [], 1) == usable_cores(16, [20.0], 1) == 16
-    assert usable_cores(8, [6.0, 12.0], 2) == 3
 
 
 def test_job_on_one_gpu_is_refused_without_cores_of_its_own() -> None:

@@ -68,29 +68,6 @@ def test_merges_as_in_the_paper(prefix, r):
             torch.testing.assert_close(total, expected_sizes)
 
 
-@pytest.mark.parametrize(("margin", "alpha"), [(0.9, 1.0), (0.0, 0.5), (-1.0, 1.0)])
-def test_energy(margin, alpha):
-    """Energy is the formula's."""
-    keys = torch.randn(12, 5)
-    unit = keys / keys.norm(dim=-1, keepdim=True)
-    expected = torch.tensor(energy_by_loops(keys, margin, alpha))
-    torch.testing.assert_close(
-        Energy(margin, alpha).of((unit @ unit.mT)[None])[0], expected, rtol=1e-4, atol=1e-5
-    )
-
-
-def test_protects_what_is_rare():
-    """Of a large group of like tokens and a few unlike any other, the few stay as they are."""
-    keys = torch.randn(1, 1, 16, 32)
-    keys[:, :, 4:] = torch.randn(32) + 0.05 * torch.randn(12, 32)
-    x = torch.randn(1, 16, 6)
-    seen = AttentionState(keys, keys, None, 1.0, keys, x, x)
-    out, sizes, _ = merge_alike(0, 6, Energy(0.9, 1.0))(x, None, seen)
-    for rare in x[0, :4]:
-        assert any(torch.equal(rare, token) for token in out[0])
-    assert sizes.sum() == 16
-
-
 def test_the_papers_ratio():
     """Keeping 92.5 % of the tokens in every block of DeiT-S takes the 2.9 to 3.0 GMACs of the
     paper's table 5.

@@ -59,15 +59,6 @@ def refused() -> tuple[bool, int]:
     return raise_priority(), nice()
 
 
-def high() -> tuple[bool, int, int]:
-    before = nice()
-    try:
-        os.setpriority(os.PRIO_PROCESS, 0, -5)
-    except OSError:
-        return raise_priority(), before, nice()
-    return raise_priority(), -5, nice()
-
-
 def flags_of_jobs() -> tuple[tuple[bool, ...], ...]:
     """Of a job at any priority, and of one at a low priority that cannot be raised: its flag, and
     whether it was low.
@@ -92,13 +83,6 @@ def test_a_low_priority_is_raised_where_the_system_allows_it() -> None:
 def test_a_refused_priority_is_told() -> None:
     """Without the right to it the process keeps its priority, and nothing is raised as an error."""
     assert elsewhere(refused) == (False, LOW)
-
-
-def test_a_normal_or_higher_priority_is_left_alone() -> None:
-    """A process that somebody gave a higher priority keeps it."""
-    raised, before, after = elsewhere(high)
-    assert raised is (after <= 0)
-    assert after == min(before, 0) or not raised
 
 
 def test_only_a_job_timed_at_a_low_priority_is_flagged() -> None:

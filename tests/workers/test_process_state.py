@@ -18,7 +18,7 @@ import torch
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import WORKER_UNFIT, Outcome
-from workers.measure.process_state import FLAG, Change, Changes, ProcessState
+from workers.measure.process_state import FLAG, Change, ProcessState
 from workers.models.share_weights import checksums
 from workers.run import run
 
@@ -56,20 +56,6 @@ def flagged(outcome: Outcome) -> list[int]:
     return [arm.arm for arm in outcome.arms if FLAG in arm.flags]
 
 
-def test_threads_set_while_building_reach_no_arm() -> None:
-    """`set_num_threads(7)` under `threads: 1`: every arm is timed with 1, and the arm that did it
-    is named.
-    """
-    outcome = measured(job(untidy("threads"), TIDY))
-    assert [arm.threads for arm in outcome.arms] == [1, 1, 1]
-    assert flagged(outcome) == [1]
-    assert FLAG not in outcome.flags, outcome.notes
-    assert outcome.notes == (
-        'while preparing untidy(what="threads"): CPU threads of torch changed from 1 to 7',
-    )
-    assert torch.get_num_threads() == 1
-
-
 def test_threads_set_in_the_forward_pass_are_those_of_that_arm_alone() -> None:
     """The arm's own samples ran with 7 threads, which its row records; those of the others ran with
     1.
@@ -103,33 +89,6 @@ def test_changed_settings_are_put_back_and_named(what: str, when: str, named: li
     assert WORKER_UNFIT not in outcome.system_metrics
     clean = measured(job(TIDY))
     assert (flagged(clean), clean.flags.count(FLAG), clean.notes) == ([], 0, ())
-
-
-def test_settings_changed_in_an_accuracy_job_are_put_back() -> None:
-    """Not only where times are taken: the arms after the one at fault answer in a clean process."""
-    requested = job(untidy("dtype", when="forward"), model="digits_vit_64", data="digits")
-    outcome = run(
-        requested.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)})
-    )
-    assert (outcome.failures, flagged(outcome)) == ((), [1])
-    assert torch.get_default_dtype() == torch.float32
-
-
-def test_variables_that_torch_sets_while_it_compiles_are_no_change(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A compiled arm is not flagged for what inductor notes in the environment; the same variables
-    changed later would be.
-    """
-    monkeypatch.delenv("_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", raising=False)
-    before = ProcessState()
-    os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = "16"
-    assert before.restore() == []
-    os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = "24"
-    (change,) = before.restore()
-    assert change == Change(
-        "environment variables were changed: _TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR", restored=True
-    )
 
 
 def test_what_changes_no_time_is_named_once_and_stays() -> None:
@@ -182,28 +141,6 @@ def test_arm_that_changes_all_others_is_named_and_they_are_left_to_another_proce
     assert (torch.nn.functional.linear, time.perf_counter) == before
     clean = measured(job(TIDY))
     assert (flagged(clean), FLAG in clean.flags, clean.notes) == ([], False, ())
-
-
-@pytest.mark.parametrize("what", ["linear", "weights"])
-def test_arm_that_changes_all_others_is_flagged_where_it_is_measured(what: str) -> None:
-    """Apart from the others the arm has its numbers, which are marked as wrong with its baseline's,
-    in a process for it alone.
-    """
-    outcome = measured(job(untidy(what)))
-    assert outcome.samples is not None
-    assert outcome.suspects == ()
-    assert flagged(outcome) == [1]
-    assert FLAG in outcome.flags
-    assert outcome.system_metrics[WORKER_UNFIT] == 1.0
-
-
-def test_arm_that_changes_all_others_in_an_accuracy_job() -> None:
-    """Not only where times are taken."""
-    requested = job(untidy("weights", when="forward"), TIDY, model="digits_vit_64", data="digits")
-    outcome = run(
-        requested.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)})
-    )
-    assert (outcome.suspects, outcome.predictions) == ((1,), None)
 
 
 def test_a_file_that_replaces_a_function_when_it_is_imported_changes_nothing(
@@ -346,23 +283,3 @@ def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:
         lines[2]
         == '1.0 [1] while preparing untidy(what="thread"): threads were left running: untidy'
     )
-
-
-def test_look_between_samples_takes_microseconds() -> None:
-    """What is looked at after each sample costs less than a hundredth of the shortest sample,
-    1 ms.
-    """
-    from workers.measure.timer import SampleTime
-
-    def nothing() -> None:
-        return None
-
-    def clock(step: object, inner: int) -> SampleTime:
-        return SampleTime(0.0, None)
-
-    with Changes().timed(clock, {id(nothing): (0, "nothing")}) as timing:
-        timing(nothing, 1)
-        before = time.process_time()
-        for _ in range(10_000):
-            timing(nothing, 1)
-        assert time.process_time() - before < 10_000 * 1e-5

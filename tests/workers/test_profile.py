@@ -11,9 +11,8 @@ import pytest
 from sweeps.model.condition import Condition, Device, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import WORKER_UNFIT, Outcome
-from sweeps.model.profile import ArmProfile, IntervalEstimate
+from sweeps.model.profile import ArmProfile
 from sweeps.stats.roofline import gmacs_of, roofline
-from sweeps.text.explanation import explain_wall
 from tests.workers.saved_llm import saved, written
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import MODEL, SIZE, TOPK, job, metrics
@@ -104,13 +103,6 @@ def test_differences_stand_beside_the_first_arm(vision: Outcome) -> None:
             assert change.value == pytest.approx(seconds / dense.wall_s, abs=1e-6)
 
 
-def exact(figure: IntervalEstimate) -> IntervalEstimate:
-    """The same figure with an interval that holds it alone, which no noise of the machine
-    widens.
-    """
-    return IntervalEstimate(value=figure.value, low=figure.value, high=figure.value)
-
-
 def differing(profile: ArmProfile) -> list[str]:
     """Classes whose interval excludes no difference."""
     return [
@@ -197,37 +189,6 @@ def test_rates_stay_below_the_peaks(vision: Outcome) -> None:
         assert 0 < found.compute_share < 1.2
         assert found.ceiling is not None
         assert found.ceiling > 1
-
-
-def test_an_explanation_follows(vision: Outcome) -> None:
-    """Two profiles of one job give a sentence."""
-    assert vision.profiles is not None
-    dense, topk = vision.profiles[:2]
-    assert topk.speedup is not None
-    assert topk.launches > dense.launches
-    known = topk.model_copy(
-        update={
-            "speedup": exact(topk.speedup),
-            "changes": {name: exact(each) for name, each in topk.changes.items()},
-        }
-    )
-    found = explain_wall(dense, known, "cpu")
-    assert found is not None
-    assert found.startswith("time in operators ")
-    assert "operator calls were added" in found
-    measured = explain_wall(dense, topk, "cpu")
-    assert measured is not None
-    concludes = topk.speedup.low is not None
-    assert measured.startswith("profiled in too few rounds for their noise") != concludes, (
-        "only an interval shows a difference"
-    )
-
-
-def test_a_failing_arm_has_no_profile(scripted_arm) -> None:
-    """It is a failure like in any timed job, and the others are profiled."""
-    outcome = run(profile_job(DENSE, scripted_arm("broken", "raise ValueError('broken')"), TOPK))
-    assert [failure.arm for failure in outcome.failures] == [1]
-    assert [profile.arm for profile in outcome.profiles or ()] == [0, 2]
 
 
 def test_a_language_model_is_profiled_in_two_phases(tmp_path: Path) -> None:

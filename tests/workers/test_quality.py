@@ -4,7 +4,6 @@ from the baseline.
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -99,15 +98,6 @@ def test_an_outcome_holds_the_scores_of_all_windows(place: dict[str, str]):
     assert type(outcome).model_validate_json(outcome.model_dump_json()) == outcome
 
 
-def test_fewer_characters(place: dict[str, str]):
-    """A bound on the text is kept, and another text has another hash."""
-    whole, some = (run(job(place, [DENSE], characters)).text_scores for characters in (None, 800))
-    assert whole is not None
-    assert some is not None
-    assert some.windows == 3 < whole.windows
-    assert whole.listing != some.listing
-
-
 class Doubled:
     """A tokenizer with a second token for every one, which it uses at even places: the same text in
     other tokens.
@@ -180,14 +170,3 @@ def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: A
     assert outcome.text_scores is not None
     assert [arm.arm for arm in outcome.text_scores.arms] == [0, 3]
     assert metrics(outcome.arms[1])["kernel_calls"] == 3
-
-
-def test_text_without_a_long_document(place: dict[str, str], tmp_path: Path):
-    """A text none of whose documents can be scored fails the job with that reason."""
-    for number in range(12):
-        (tmp_path / f"{number}.txt").write_text(f"number {number}")
-    outcome = run(job({**place, "data": f"text:{tmp_path}"}, [DENSE]))
-    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [
-        (None, "unsupported")
-    ]
-    assert "no document long enough" in outcome.failures[0].message

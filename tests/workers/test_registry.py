@@ -3,7 +3,6 @@ lacks a part.
 """
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from sweeps.geometry.llm_geometry import languages
-from sweeps.model.job import Arm, Step
-from sweeps.model.method import LanguageMethod, modality_of
 from workers import methods
-from workers.methods import InvalidMethod
 
 LANGUAGE_METHOD = '''"""Leaves nothing out."""
 from sweeps.model import method
@@ -36,54 +31,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder whose files are methods."""
     monkeypatch.setenv(methods.VARIABLE, str(tmp_path))
     return tmp_path
-
-
-def test_modalities_are_apart() -> None:
-    """Every method is of one modality, and each modality has some."""
-    found = methods.all_methods()
-    assert set(found) == {*methods.of_modality("vision"), *methods.of_modality("language")}
-    assert not {*methods.of_modality("vision")} & {*methods.of_modality("language")}
-    assert {modality_of(method) for method in found.values()} == {"vision", "language"}
-    assert all(
-        isinstance(method, LanguageMethod) for method in methods.of_modality("language").values()
-    )
-
-
-def test_a_language_method_is_one_file(folder: Path) -> None:
-    """A file with MODALITY is found, counts MACs, refuses, and cannot be applied as a vision
-    method.
-    """
-    (folder / "plain.py").write_text(LANGUAGE_METHOD)
-    arm, network = Arm(stack=(Step(method="plain", version=2),)), languages()["llama-15m"]
-    assert methods.of_modality("language")["plain"].VERSION == 2
-    assert (methods.method_macs(arm, network, 5, 10), methods.skipped_macs(arm, network, 10)) == (
-        35,
-        10,
-    )
-    assert methods.stack_refusal(arm, network) is None
-    assert methods.stack_refusal(arm, languages()["gpt2"]) == "plain: has no gate"
-    with pytest.raises(InvalidMethod, match="there is no method 'plain'"):
-        methods.resolve(arm, "vision")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (LANGUAGE_METHOD.replace('"language"', '"sound"'), "MODALITY is 'sound'"),
-        (LANGUAGE_METHOD.replace("def skipped", "def skip"), "lacks skipped"),
-        (LANGUAGE_METHOD.replace('MODALITY = "language"\n', ""), "lacks tokens"),
-        (LANGUAGE_METHOD.replace("VERSION = 2", "VERSION = '2'"), r"lacks VERSION \(int\)"),
-    ],
-)
-def test_a_file_that_lacks_a_part(folder: Path, wrong: str, message: str) -> None:
-    """It is left out, with a line that names the file and the part; a job that needs it fails with
-    that line.
-    """
-    (folder / "broken.py").write_text(wrong)
-    assert "broken" not in methods.all_methods()
-    assert re.search(rf"broken\.py: .*{message}", methods.left_out()["broken"])
-    with pytest.raises(InvalidMethod, match=rf"broken\.py: .*{message}"):
-        methods.resolve(Arm(stack=(Step(method="broken"),)), "language")
 
 
 def test_a_module_beside_a_method_is_imported_last(folder: Path) -> None:

@@ -9,9 +9,9 @@ import timm
 import torch
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import Arm, Step
+from sweeps.model.job import Arm
 from tests.catalogues import geometry_of
-from tests.workers.tiny_vits import ROTARY, calm, images, small, small_network
+from tests.workers.tiny_vits import ROTARY, calm, images, small
 from workers import methods
 from workers.arms.vision import build_vision
 from workers.models.exported import Exported
@@ -92,34 +92,6 @@ def test_nothing_removed_from_a_real_model(name, size):
         torch.testing.assert_close(kept(x), own(x), rtol=1e-6, atol=1e-6)
 
 
-MERGING = [
-    pytest.param(method, params, make, id=f"{name}-{index}-{make}")
-    for name, method in FOUND.items()
-    if "rope" in method.Params.model_fields
-    for index, params in enumerate(method.EXAMPLES)
-    for make in ROTARY
-    if method.refuses(params, small_network(make)) is None
-]
-
-
-@pytest.mark.parametrize(("method", "params", "make"), MERGING)
-def test_both_rules_run(method, params, make):
-    """The rule changes logits only, never token counts; `destination` is what no rule means."""
-    network = small_network(make)
-    params = method.Params.model_validate(params.model_dump() | {"rope": "destination"})
-    assert params.rope is None
-    mean = method.Params.model_validate(params.model_dump() | {"rope": "mean_position"})
-    assert method.tokens(mean, network, 40) == method.tokens(params, network, 40)
-    at_destination, at_mean = (
-        method.apply(small(make), each)(images(6)) for each in (params, mean)
-    )
-    assert at_mean.isfinite().all()
-    if any(block.attention < 20 for block in method.tokens(params, network, 40)):
-        assert not torch.equal(at_destination, at_mean)
-    reason = method.refuses(mean, small_network("plain"))
-    assert reason == "rope is about rotary embeddings, which plain has not"
-
-
 def test_places_of_merged_tokens():
     """Two by two patches merged into the last of each four: at the destination its own embedding,
     by the mean that of the patch nearest to the middle.
@@ -154,14 +126,6 @@ def test_compiled_code_passes_places_on(name, make, rule):
         for implementation in ("torch", "native")
     ]
     torch.testing.assert_close(*logits, rtol=1e-4, atol=1e-5)
-
-
-def test_a_kernel_that_cannot_is_refused():
-    """Triton's kernel of topk selects without handing on which: refused before anything runs."""
-    arm = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "implementation": "triton"}),))
-    reason = methods.stack_refusal(arm, small_network("dinov3"))
-    assert reason is not None
-    assert "does not pass on rotary embeddings" in reason
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from torch import nn
 from tests.workers.tiny_llms import CONFIGS, ROTATABLE, VOCABULARY, tiny_llm
 from workers.activation_sparsity.calibrate import random_rotations
 from workers.activation_sparsity.rotation_fusion import UnitNorm, fuse, lay_out, shared
-from workers.errors import Unsupported
 from workers.models import architectures
 from workers.models.architectures import module_names, with_single_experts
 from workers.models.share_weights import clone_shared
@@ -65,44 +64,6 @@ def test_absorbed_models_agree(architecture, tied):
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 
 
-@pytest.mark.parametrize("architecture", ROTATABLE)
-def test_first_and_last_rotation_need_no_adapter(architecture):
-    """There is an adapter between any two layers, orthogonal, and none before the first layer or
-    behind the last.
-    """
-    lm = tiny_llm(architecture)
-    turns = random_rotations(lm.network)
-    absorbed = fuse(lm.model, lm.network, turns)
-    *between, last = architectures.layers(absorbed, module_names(lm.model))
-    assert len(between) == lm.network.layers - 1
-    assert not hasattr(last, "adapter")
-    for layer, turn_DD, next_DD in zip(between, turns, turns[1:], strict=False):
-        found_DD = architectures.matrix_and_bias(layer.adapter)[0]
-        assert torch.allclose(found_DD, turn_DD.T @ next_DD, atol=1e-5)
-        assert torch.allclose(found_DD @ found_DD.T, torch.eye(lm.network.width), atol=1e-5)
-
-
-def test_rotation_changes_what_the_layers_read():
-    """The matrices read the stream in the layer's own basis: the rotated model's inputs are the
-    folded model's, rotated.
-    """
-    lm, model = uneven("phi")
-    turns, read = random_rotations(lm.network), {}
-    for name, absorbed in {
-        "folded": fuse(model, lm.network, None),
-        "rotated": fuse(model, lm.network, turns),
-    }.items():
-        for index, layer in enumerate(architectures.layers(absorbed, module_names(lm.model))):
-            place = layer.get_submodule("mlp.fc1")
-            place.register_forward_pre_hook(
-                lambda _, given, key=(name, index): read.__setitem__(key, given[0])
-            )
-        logits(absorbed)
-    for index, turn_DD in enumerate(turns):
-        assert torch.allclose(read["rotated", index], read["folded", index] @ turn_DD, atol=1e-4)
-        assert not torch.allclose(read["rotated", index], read["folded", index], atol=0.1)
-
-
 @pytest.mark.parametrize("architecture", CONFIGS)
 def test_laid_out_models_are_the_same(architecture):
     """Matrices stored [inputs, outputs] give the same logits; where they are stored so already,
@@ -126,15 +87,6 @@ def test_laid_out_models_are_the_same(architecture):
                 assert (old.data_ptr() == new.data_ptr()) is (architecture == "gpt2")
 
 
-def test_half_precision_is_absorbed_in_double():
-    """bfloat16 weights stay so, and logits stay as near to the model's as rounding lets them."""
-    lm = tiny_llm("llama", torch.bfloat16)
-    absorbed = fuse(lm.model, lm.network, random_rotations(lm.network))
-    assert {parameter.dtype for parameter in absorbed.parameters()} == {torch.bfloat16}
-    wanted = logits(lm.model).float()
-    assert (logits(absorbed).float() - wanted).abs().mean() < 0.05 * wanted.abs().mean()
-
-
 def test_arms_share_what_is_made_once():
     """While one arm holds it, the next gets the same model; another recipe has its own; and nothing
     else keeps it.
@@ -151,11 +103,3 @@ def test_arms_share_what_is_made_once():
     del first
     assert shared(lm, "a", make) is not None
     assert len(calls) == 3
-
-
-def test_unknown_matrices_are_refused():
-    """A matrix that another method has replaced is named."""
-    with pytest.raises(
-        Unsupported, match="a matrix is a Bilinear, which this method cannot change"
-    ):
-        architectures.matrix_and_bias(nn.Bilinear(2, 2, 2))

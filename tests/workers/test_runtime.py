@@ -2,60 +2,22 @@
 take.
 """
 
-import gc
 import time
-import weakref
 
 import pytest
 import torch
 
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
-from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
-from workers.arms.vision import build_vision
-from workers.errors import CompilationTimedOut, TimedOut, Unsupported, alarm, compiling
+from tests.workers.tiny_vits import calm, images, small
+from workers.errors import CompilationTimedOut, TimedOut, alarm, compiling
 from workers.kinds.failures import FailureCollector
-from workers.models.runtime import Autocast, Compiled
+from workers.models.runtime import Autocast
 from workers.models.share_weights import clone_shared
-from workers.models.vision import VisionModel
 from workers.run import run
-from workers.token_reduction.patch_vit import fit
 
 calm = pytest.fixture(autouse=True)(calm)
 COMPILED = Arm(overrides=Overrides(runtime="compile"))
-
-
-def keeping(count, layer):
-    """A small model that keeps the first `count` tokens from block `layer` on."""
-    return fit(small("plain"), {layer: lambda x, size, _: (x[:, :count], size, None)})
-
-
-def test_many_compiled_arms_stay_compiled():
-    """More arms than torch's limit of recompilations allows are each compiled once; none falls back
-    to eager unseen.
-    """
-    graphs = []
-
-    def backend(graph, _):
-        graphs.append(graph)
-        return graph.forward
-
-    with torch._dynamo.config.patch(recompile_limit=2, accumulated_recompile_limit=2):
-        arms = [Compiled(keeping(count, 1), backend=backend) for count in (5, 9, 13, 17)]
-        for _ in range(3):
-            for arm in arms:
-                torch.testing.assert_close(arm(images()), arm.eager(images()), rtol=1e-5, atol=1e-6)
-    assert len(graphs) == 4
-
-
-def test_a_compiled_arm_leaves_no_weights_behind():
-    """The model of a compiled arm goes when the arm goes: a long sweep does not fill the memory."""
-    arm = Compiled(keeping(9, 1), backend="eager")
-    arm(images())
-    model = weakref.ref(arm.eager)
-    del arm
-    gc.collect()
-    assert model() is None
 
 
 def test_each_job_gets_the_time_that_compiling_takes():
@@ -117,23 +79,6 @@ def test_autocast_computes_in_half_precision_on_a_cpu():
     assert out.dtype == torch.float16
     assert {value.dtype for value in model.parameters()} == {torch.float32}
     torch.testing.assert_close(out.float(), small("plain")(images()), rtol=0.05, atol=0.05)
-
-
-def test_autocast_where_torch_ignores_it():
-    """A kind of device for which torch has no autocast is refused with the reason."""
-    with pytest.raises(Unsupported, match="casts nothing to float16 on meta"):
-        Autocast(clone_shared(small("plain")).to("meta"))
-
-
-def test_arms_and_baselines_override_the_runtime():
-    """An arm's own runtime decides how it runs, whatever the condition has."""
-    loaded = VisionModel(small("plain"), small_network("plain"))
-    point = Condition(model="plain", image_size=SIZE)
-    assert isinstance(build_vision(loaded, point, COMPILED), Compiled)
-    eager = Arm(overrides=Overrides(runtime="eager"))
-    assert not isinstance(
-        build_vision(loaded, point.model_copy(update={"runtime": "compile"}), eager), Compiled
-    )
 
 
 def test_cuda_graphs_on_a_cpu_are_a_failure_row():

@@ -1,13 +1,9 @@
 """The row-skipping products and the choice of inputs against dense arithmetic."""
 
 import copy
-import functools
 import itertools
 import math
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -34,21 +30,6 @@ def available(dtype):
         for route in ("cpp", "embedding_bag")
         if sparse_matvec.unfit(route, torch.empty(1, 1, dtype=dtype)) is None
     ]
-
-
-def test_library_is_built_here():
-    """Where there is a compiler the library is built and loaded, for both dtypes; else the reason
-    is given.
-    """
-    if cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) is not None:
-        pytest.skip(
-            f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}"
-        )
-    assert all(
-        sparse_matvec.compiled(name, torch.empty(1, dtype=dtype))
-        for name in sparse_matvec._SIGNATURES
-        for dtype in TOLERANCE
-    )
 
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
@@ -119,42 +100,6 @@ def test_readers_of_one_vector_are_served_at_once(dtype):
                 assert torch.equal(y_O, sparse_matvec.product("cpp", active, weight_IO, bias_O))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_exactly_so_many_of_the_largest_are_chosen(dtype):
-    """Every choice has the requested size, in order of place, and nothing left out is larger than
-    what is kept.
-    """
-    for inputs in SIZES:
-        x_I = torch.randn(inputs, generator=torch.Generator().manual_seed(inputs)).to(dtype)
-        for kept in {1, max(1, inputs // 3), max(1, inputs - 1)}:
-            index_K, value_K, read = sparse_matvec.largest(x_I, kept)
-            index_K = torch.arange(inputs) if index_K is None else index_K.long()
-            assert len(index_K) == read == kept
-            assert torch.equal(index_K, index_K.unique())
-            assert torch.equal(value_K.float(), x_I[index_K].float())
-            left_out = x_I.abs().float().scatter(0, index_K, 0)
-            assert left_out.max() <= value_K.abs().min()
-
-
-def test_equal_magnitudes_go_by_place():
-    """Ties never make the choice larger: the first of equal values are kept, whatever their
-    sign.
-    """
-    x_I = torch.tensor([1.0, -2.0, 2.0, 0.5, -2.0, 1.0])
-    if cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) is None:
-        assert sparse_matvec.largest(x_I, 2).index_K.tolist() == [1, 2]
-        assert sparse_matvec.largest(x_I, 4).index_K.tolist() == [0, 1, 2, 4]
-        assert sparse_matvec.mask_largest(x_I[None], 4)[0].tolist() == [
-            1.0,
-            -2.0,
-            2.0,
-            0.0,
-            -2.0,
-            0.0,
-        ]
-    assert sparse_matvec.largest(torch.zeros(9), 4).read == 4
-
-
 AWKWARD = (0.0, -0.0, 1.0, -1.0, 2.0, -2.0, torch.inf, -torch.inf, torch.nan)
 
 
@@ -202,129 +147,12 @@ def test_thresholds_keep_the_same_on_every_route(dtype):
         ]
 
 
-ALL_ONES = """
-import torch
-from workers.activation_sparsity import sparse_matvec as rows
-for dtype, bits, largest in ((torch.float32, torch.int32, 0x7fffffff), (torch.bfloat16, torch.int16, 0x7fff)):
-    x = torch.ones(64, dtype=dtype)
-    x[5], x[9] = torch.tensor([-1, largest], dtype=bits).view(dtype)
-    for kept in (1, 2, 3):
-        assert rows.largest(x, kept).index_K.tolist() == sorted([5, 9, 0][:kept])
-        assert (rows.mask_largest(x[None], kept)[0] != 0).sum() == kept
-        if rows.compiled("multiply", x):
-            products, read = rows.Readers([torch.ones(64, 8, dtype=dtype)], [None]).products(x, kept)
-            assert read == kept and products[0].isnan().all()
-print("works")
-"""
-
-
-def test_a_nan_of_all_ones_is_chosen_like_any_other():
-    """The largest bit pattern there is overflows no count. In a process of its own, which a wrong
-    count would kill.
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", ALL_ONES], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout.strip()) == (0, "works"), done.stderr
-
-
-NOTHING_KEPT = """
-#include "{source}"
-int main() {{
-    const float x[3] = {{1, -2, 3}}, weight[6] = {{1, 2, 3, 4, 5, 6}}, bias[2] = {{7, 8}};
-    const float *weights[1] = {{weight}}, *biases[1] = {{bias}};
-    const int64_t outputs[1] = {{2}};
-    float y[3] = {{9, 9, 9}}, value[1];
-    int32_t index[1] = {{5}};
-    select_largest_f32(x, 3, 0, index, value);
-    mask_largest_f32(x, 1, 3, 0, y, 1);
-    if (index[0] != 5 || y[0] || y[1] || y[2]) return 1;
-    if (multiply_all_f32(x, nullptr, 3, 0, 0, 1, weights, biases, outputs, y, 1)) return 2;
-    return y[0] == 7 && y[1] == 8 ? 0 : 3;
-}}
-"""
-
-
-def test_nothing_may_be_kept(tmp_path):
-    """No input is chosen and the product is the bias, without an overflow: compiled so that one
-    ends the program.
-    """
-    compiler = next((found for name in cpp_build.COMPILERS if (found := shutil.which(name))), None)
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    file = tmp_path / "nothing.cpp"
-    file.write_text(NOTHING_KEPT.format(source=sparse_matvec.SPARSE_MATVEC_CPP))
-    checks = ("-fsanitize=signed-integer-overflow,bounds", "-fsanitize-undefined-trap-on-error")
-    command = [
-        compiler,
-        "-std=c++17",
-        "-O1",
-        "-Wno-unknown-pragmas",
-        *checks,
-        str(file),
-        "-o",
-        str(tmp_path / "nothing"),
-    ]
-    subprocess.run(command, check=True)
-    assert subprocess.run([str(tmp_path / "nothing")], check=False).returncode == 0
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_nothing_kept_is_nothing_on_every_route(dtype):
     """The compiled code and torch (float16) choose no input and mask all."""
     x_NI = torch.tensor([AWKWARD, AWKWARD]).to(dtype)
     assert sparse_matvec.largest(x_NI[0], 0).index_K.tolist() == []
     assert not sparse_matvec.mask_largest(x_NI, 0).count_nonzero()
-
-
-def test_what_is_not_a_number_is_never_hidden():
-    """A NaN or an infinity among the inputs is always kept, so that it shows in the result."""
-    x_I = torch.tensor([1.0, torch.nan, 3.0, -torch.inf])
-    for kept in (2, 3):
-        value_K = sparse_matvec.largest(x_I, kept).value_K
-        assert value_K.isnan().any()
-        assert value_K.isinf().any()
-    assert sparse_matvec.above(x_I, 100.0).value_K.isnan().any()
-    assert sparse_matvec.mask_above(x_I, 100.0).isnan().any()
-    for route in available(torch.float32):
-        assert (
-            sparse_matvec.product(route, sparse_matvec.above(x_I, 100.0), torch.ones(4, 3), None)
-            .isnan()
-            .all()
-        )
-
-
-def test_threshold_keeps_what_is_above_it():
-    """TEAL's rule: strictly above, none and all included; with none the product is the bias."""
-    x_I, bias_O = torch.tensor([0.5, -1.5, 1.0, -0.25, 3.0]), torch.tensor([1.0, 2.0])
-    for threshold in (0.0, 0.25, 1.0, 5.0):
-        index_K, value_K, read = sparse_matvec.above(x_I, threshold)
-        wanted = [place for place, value in enumerate(x_I.tolist()) if abs(value) > threshold]
-        assert index_K.tolist() == wanted
-        assert read == len(wanted)
-        assert torch.equal(value_K, x_I[wanted])
-        masked_I = sparse_matvec.mask_above(x_I, threshold)
-        assert masked_I.nonzero()[:, 0].tolist() == wanted
-    for route in available(torch.float32):
-        assert torch.equal(
-            sparse_matvec.product(route, sparse_matvec.above(x_I, 5.0), torch.ones(5, 2), bias_O),
-            bias_O,
-        )
-
-
-def test_masks_are_choices_of_each_vector():
-    """Many vectors at once are masked as each would be alone."""
-    x_NI = torch.randn(7, 33, generator=torch.Generator().manual_seed(1))
-    for kept in (1, 16, 32, 33):
-        masked_NI = sparse_matvec.mask_largest(x_NI, kept)
-        for x_I, masked_I in zip(x_NI, masked_NI, strict=True):
-            active = sparse_matvec.largest(x_I, kept)
-            wanted_I = (
-                x_I
-                if active.index_K is None
-                else torch.zeros(33).scatter(0, active.index_K.long(), active.value_K)
-            )
-            assert torch.equal(masked_I, wanted_I)
 
 
 def test_choice_of_a_route():
@@ -389,24 +217,3 @@ def test_no_compiler_is_a_reason(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(cpp_build.NotBuilt, match="false failed: no message"):
         cpp_build.build_library(sparse_matvec.SPARSE_MATVEC_CPP)
-
-
-def test_torch_alone_is_enough(without_compiler):
-    """On a machine without a compiler the same functions select and multiply with torch's
-    operators.
-    """
-    reason = cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)
-    assert reason is not None
-    assert "no C++ compiler" in reason
-    x_I, weight_IO = torch.randn(33), torch.randn(33, 9)
-    assert sparse_matvec.select_route("auto", weight_IO, 12) == "embedding_bag"
-    active = sparse_matvec.largest(x_I, 12)
-    masked_I = sparse_matvec.mask_largest(x_I[None], 12)[0]
-    assert (masked_I != 0).sum() == 12 == active.read
-    close = functools.partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
-    close(sparse_matvec.product("embedding_bag", active, weight_IO, None), masked_I @ weight_IO)
-    close(
-        sparse_matvec.product("embedding_bag", sparse_matvec.everything(x_I), weight_IO, None),
-        x_I @ weight_IO,
-    )
-    assert torch.equal(sparse_matvec.above(x_I, 0.5).value_K, x_I[x_I.abs() > 0.5])

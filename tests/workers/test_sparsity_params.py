@@ -262,30 +262,6 @@ def test_prompts_are_dense_and_counted():
     assert proof["achieved_sparsity"] == pytest.approx(0.5, abs=0.01)
 
 
-def test_scored_windows_begin_with_a_prompt():
-    """Of a window whose later part stands for decoded tokens, the earlier part is treated as a
-    prompt is.
-    """
-    arm = topk_activation.apply(speaker_of("llama"), topk_activation.Params(sparsity=0.5))
-    with torch.inference_mode():
-        logits = prepared(arm).scored_logits(IDS, 8)
-    assert (logits - decoded(arm, prompt=8)).abs().max() < 1e-4
-    assert counted(arm)["achieved_sparsity"] == pytest.approx(0.5, abs=0.01)
-
-
-def test_part_of_a_prompt_can_be_sparse():
-    """With `prefill: 0.5` the first half of a prompt is dense and the second as sparse as decoded
-    tokens are.
-    """
-    given = speaker_of("llama")
-    half = topk_activation.apply(given, topk_activation.Params(sparsity=0.5, prefill=0.5))
-    whole = topk_activation.apply(given, topk_activation.Params(sparsity=0.5, prefill=1))
-    logits, dense = decoded(half, prompt=12), scored(given)
-    assert (logits[:, :6] - dense[:, :6]).abs().max() < 1e-5
-    assert (logits[:, 6:] - dense[:, 6:]).abs().amax(-1).min() > 1e-3
-    assert (decoded(whole, prompt=12) - scored(whole)).abs().max() < 1e-5
-
-
 def test_several_sequences_fall_back_visibly():
     """Batches are decoded densely: the model's own logits, no kernel call, and nothing counts as
     left out.
@@ -299,79 +275,6 @@ def test_several_sequences_fall_back_visibly():
     proof = counted(arm)
     assert proof["fallback_calls"] == 6 * given.network.layers * MATRICES["gpt2"]
     assert proof["kernel_calls"] == proof["achieved_sparsity"] == 0
-
-
-def test_routes_agree_and_are_counted():
-    """Both routes give the same logits, and the proof names the one that ran."""
-    given = speaker_of("qwen2")
-    arms = {}
-    for kernel in ("auto", "embedding_bag"):
-        arms[kernel] = topk_activation.apply(
-            given, topk_activation.Params(sparsity=0.5, kernel=kernel)
-        )
-    assert (decoded(arms["auto"]) - decoded(arms["embedding_bag"])).abs().max() < 1e-4
-    proof = counted(arms["embedding_bag"])
-    assert proof["kernel_calls_embedding_bag"] == proof["kernel_calls"] > 0
-    with pytest.raises(Unsupported, match="kernel triton: it runs on cuda only"):
-        topk_activation.apply(given, topk_activation.Params(sparsity=0.5, kernel="triton"))
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_half_precision_runs(dtype):
-    """Half precision decodes sparsely too, near the dense model at sparsity 0."""
-    given = speaker_of("llama", dtype)
-    arm = topk_activation.apply(given, topk_activation.Params(sparsity=0))
-    wanted = scored(given).float()
-    assert (decoded(arm).float() - wanted).abs().mean() < 0.05 * wanted.abs().mean()
-    sparse = larosa.apply(given, larosa.Params(sparsity=0.5, rotation="random"))
-    assert decoded(sparse).isfinite().all()
-    assert counted(sparse)["achieved_sparsity"] == pytest.approx(0.5)
-
-
-def test_two_of_a_kind_do_not_stack():
-    """A second method that changes the same matrices is refused with the reason."""
-    arm = topk_activation.apply(speaker_of("llama"), topk_activation.Params(sparsity=0.5))
-    with pytest.raises(
-        Unsupported, match="a matrix is a RowSkippingLinear, which this method cannot change"
-    ):
-        topk_activation.apply(arm, topk_activation.Params(sparsity=0.5))
-
-
-def test_arms_share_their_weights():
-    """Two sparsities of one method hold the same tensors, also on twins of the model, as arms are
-    built.
-    """
-    given = speaker_of("llama")
-    for method, options in ((topk_activation, {}), (larosa, {"rotation": "random"})):
-        arms = [
-            method.apply(
-                dataclasses.replace(given, model=clone_shared(given.model)),
-                method.Params(sparsity=sparsity, **options),
-            )
-            for sparsity in (0.2, 0.5)
-        ]
-        pointers = [{parameter.data_ptr() for parameter in arm.model.parameters()} for arm in arms]
-        assert pointers[0] == pointers[1]
-        assert arms[0].weights_hash != arms[1].weights_hash
-
-
-def test_a_copy_of_an_arm_goes_on_counting():
-    """Another method may copy the arm's model: the proof still counts what the copy does."""
-    arm = topk_activation.apply(speaker_of("llama"), topk_activation.Params(sparsity=0.5))
-    copied = dataclasses.replace(arm, model=clone_shared(arm.model))
-    assert torch.equal(decoded(copied), decoded(arm))
-    decoded(copied)
-    assert counted(arm)["kernel_calls"] == IDS.shape[1] * 2 * 7
-
-
-def test_choices_hold_nothing_afterwards():
-    """Nothing of a forward is kept: the last reader of an input lets go of it."""
-    arm = topk_activation.apply(speaker_of("phi"), topk_activation.Params(sparsity=0.5))
-    for run in (decoded, scored):
-        run(arm)
-        held = [module.mask._made for module in arm.model.modules() if hasattr(module, "mask")]
-        assert held
-        assert all(input_seen is None for input_seen, _, _ in held)
 
 
 def test_calibrated_allocation_is_no_worse(tmp_path, monkeypatch):

@@ -39,25 +39,6 @@ def test_topics_are_split_by_document():
     assert 0.1 <= sum(map(len, text.held_out)) / size < 0.3
 
 
-def test_the_split_does_not_depend_on_order():
-    """Documents in another order give the same parts; another document may change them, and the
-    hash shows it.
-    """
-    documents = {f"name {number}": f"text {number} " * 20 for number in range(30)}
-    train, held_out = split_documents(documents)
-    assert split_documents(dict(reversed(documents.items()))) == (train, held_out)
-    assert len(train) + len(held_out) == 30
-    assert 3 <= len(held_out) <= 4
-
-
-def test_few_documents_are_split_each():
-    """Of a single document the last tenth of the paragraphs is held out."""
-    document = "\n\n".join(f"paragraph {number}" for number in range(20))
-    train, held_out = split_documents({"one": document})
-    assert train == ("\n\n".join(f"paragraph {number}" for number in range(18)),)
-    assert held_out == ("paragraph 18\n\nparagraph 19",)
-
-
 def test_held_out_paragraphs_leave_the_other_part():
     """A long paragraph that both parts hold is left to the held-out one only; short ones are
     headings and stay.
@@ -146,16 +127,6 @@ def test_windows_cover_documents_without_overlap():
     assert words
     assert all(scored.startswith(" ") for scored in words)
     assert not any("short" in window.scored for window in found)
-
-
-def test_windows_for_so_many_characters():
-    """Fewer characters are read in fewer windows, evenly spread."""
-    whole = scoring_windows(["word " * 4000])
-    some = scoring_windows(["word " * 4000], 5 * SCORED)
-    assert len(some) == 5
-    assert set(some) <= set(whole)
-    assert some[0] == whole[0]
-    assert scoring_windows(["word " * 4000], 10**9) == whole
 
 
 @pytest.mark.slow

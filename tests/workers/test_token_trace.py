@@ -5,12 +5,11 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from sweeps.model.condition import Condition, Overrides
+from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Step
-from sweeps.model.method import BlockTokens
-from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
+from tests.workers.tiny_vits import SIZE, calm, images, small, small_network
 from workers.arms.vision import build_vision
-from workers.models.runtime import Trace, count_forwards, trace
+from workers.models.runtime import count_forwards, trace
 from workers.models.vision import VisionModel, load_vision
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -19,25 +18,6 @@ calm = pytest.fixture(autouse=True)(calm)
 def built(arm=DENSE, make="plain"):
     return build_vision(
         VisionModel(small(make), small_network(make)), Condition(model=make, image_size=SIZE), arm
-    )
-
-
-@pytest.mark.parametrize("make", MAKES)
-def test_the_unmodified_model_keeps_its_tokens(make):
-    """The trace of the unmodified model is what its geometry gives."""
-    model = built(make=make)
-    dense = small_network(make).dense_tokens(SIZE)
-    assert trace(model, images(3)) == Trace(batch=3, blocks=dense, final=dense[-1].mlp)
-
-
-@pytest.mark.parametrize("make", MAKES)
-def test_analytic_macs_of_every_make(make):
-    """The analytic MACs of the unmodified model are an independent counter's, to 0.1 %."""
-    with FlopCounterMode(display=False) as counter:
-        built(Arm(overrides=Overrides(attention="eager")), make)(images(1))
-    network = small_network(make)
-    assert counter.get_total_flops() / 2 == pytest.approx(
-        network.macs(SIZE, network.dense_tokens(SIZE)), rel=1e-3
     )
 
 
@@ -62,17 +42,6 @@ def test_published_macs_of_a_real_model(size, keep_rate, gmacs):
     analytic = loaded.network.macs(size, seen.blocks, seen.final) / 1e9
     assert round(analytic, 2 if keep_rate == 1 else 3) == gmacs
     assert counter.get_total_flops() / 2e9 == pytest.approx(analytic, rel=1e-3)
-
-
-def test_hooks_are_gone_afterwards():
-    """Tracing and counting leave no hook behind, not even when the forward fails."""
-    model = built()
-    trace(model, images())
-    with pytest.raises(AssertionError):
-        trace(model, images(1, SIZE + 8))
-    with count_forwards(model):
-        pass
-    assert not any(part._forward_hooks or part._forward_pre_hooks for part in model.modules())
 
 
 def test_a_block_that_runs_twice_is_an_error():
@@ -104,24 +73,3 @@ def test_counts_its_own_forwards_only(stack):
             other(images(batch))
     model(images())
     assert (seen.forwards, seen.images) == (3, 6)
-
-
-def test_a_compiled_arm_is_traced_and_counted(monkeypatch):
-    """A compiled arm is traced through the model that was compiled, and its calls are counted."""
-    compile_ = torch.compile
-    monkeypatch.setattr(
-        torch, "compile", lambda *args, **kwargs: compile_(*args, backend="eager", **kwargs)
-    )
-    model = built(
-        Arm(stack=(Step(method="tome", params={"r": 2}),), overrides=Overrides(runtime="compile"))
-    )
-    assert trace(model, images()).blocks == (
-        BlockTokens(26, 24),
-        BlockTokens(24, 22),
-        BlockTokens(22, 20),
-        BlockTokens(20, 18),
-    )
-    with count_forwards(model) as seen:
-        model(images(2))
-        model(images(2))
-    assert (seen.forwards, seen.images) == (2, 4)

@@ -1,18 +1,13 @@
 """Compiled merging of ToMe and hquota against tensor code, and where it cannot run."""
 
-import copy
-
 import pytest
 import torch
 
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
-from tests.workers.tiny_vits import SIZE, images, small, small_network
-from workers.arms.vision import build_vision
-from workers.errors import Unsupported
+from tests.workers.tiny_vits import images, small
 from workers.methods import of_modality
 from workers.models import cpp_build
-from workers.models.vision import VisionModel
 from workers.run import run
 from workers.token_reduction import token_ops
 from workers.token_reduction.hquota_ops import farthest_first_numpy, merge_groups_torch
@@ -67,20 +62,6 @@ def test_compiled_merging_agrees_with_torch(  # noqa: PLR0917
 
 
 @compiled
-def test_what_is_not_a_number_stays_so():
-    """NaN among the keys neither stops the sort nor goes unseen: the tokens are counted as ever,
-    and NaN tokens come out as NaN.
-    """
-    x, keys = torch.randn(2, 21, 6), torch.randn(2, 2, 21, 4)
-    keys[1, :, 3:9], x[1, 3:9] = torch.nan, torch.nan
-    found, sizes = merge_similar_cpp(x, keys, None, 1, 7)
-    assert found.shape == (2, 14, 6)
-    assert sizes.sum((1, 2)).tolist() == [21, 21]
-    assert torch.isfinite(found[0]).all()
-    assert torch.isnan(found[1]).any()
-
-
-@compiled
 @pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
 def test_a_model_predicts_the_same_with_compiled_merging(name):
     """Logits with `implementation: native` are those of the torch code."""
@@ -125,16 +106,6 @@ def test_groups_are_those_of_torch(prefix, tokens, kept, hubs, sized):
 
 
 @compiled
-def test_order_is_whole_where_likeness_is_not_a_number():
-    """Places stay inside of the tensor where tokens are not numbers."""
-    order = token_ops.farthest_first_cpp(
-        torch.full((2, 6, 6), float("nan")), torch.zeros(2, 1, dtype=torch.int64), 3
-    )
-    assert order.min() >= 0
-    assert order.max() < 6
-
-
-@compiled
 @pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
 @pytest.mark.parametrize("example", range(len(of_modality("vision")["hquota"].EXAMPLES)))
 def test_hquota_computes_the_same_with_compiled_code(name, example):
@@ -154,40 +125,6 @@ def test_hquota_computes_the_same_with_compiled_code(name, example):
     )
     with torch.inference_mode():
         torch.testing.assert_close(natively(x), by_torch(x), rtol=0, atol=1e-5)
-
-
-@compiled
-def test_other_types_are_refused():
-    """Half precision is refused before anything runs, and where autocast introduces it later."""
-    tome = of_modality("vision")["tome"]
-    with pytest.raises(
-        Unsupported,
-        match=(
-            r"native cannot run here: the compiled kernel takes float32 on a CPU, not"
-            r" torch\.bfloat16"
-        ),
-    ):
-        tome.apply(
-            copy.deepcopy(small("plain")).bfloat16(), tome.Params(r=3, implementation="native")
-        )
-    with pytest.raises(Unsupported, match=r"not torch\.float16 on cpu"):
-        merge_similar_cpp(torch.randn(1, 5, 4), torch.randn(1, 1, 5, 4).half(), None, 1, 1)
-
-
-@compiled
-def test_it_is_no_part_of_a_compiled_graph():
-    """With `runtime: compile` the arm is refused with the reason; the torch code is not."""
-    step = Step(method="tome", params={"r": 3, "implementation": "native"}, version=1)
-    arm = Arm(stack=(step,), overrides=Overrides(runtime="compile"))
-    with pytest.raises(
-        Unsupported,
-        match="tome cannot run with runtime compile: its compiled kernel is no operator of torch",
-    ):
-        build_vision(
-            VisionModel(small("plain"), small_network("plain")),
-            Condition(model="plain", image_size=SIZE),
-            arm,
-        )
 
 
 @compiled
@@ -237,22 +174,6 @@ def test_where_the_compiled_route_cannot_run_auto_is_torch(own, implementation):
     )
 
 
-def test_without_a_compiler_auto_is_torch(without_compiler):
-    """Where the compiled code cannot be made the arm runs all the same, by torch, and its outcome
-    has that implementation.
-    """
-    params = of_modality("vision")["tome"].Params(r=2).model_dump(mode="json")
-    job = Job(
-        condition=Condition(model="test_vit", image_size=64, threads=1),
-        arms=(DENSE, Arm(stack=(Step(method="tome", params=params),))),
-        pairs=(Pair(0, 1),),
-        protocol=Protocol(pairs_min=2, pairs_max=2, budget_s=0.01),
-    )
-    outcome = run(job, pass_seconds=0.01)
-    assert not outcome.failures
-    assert outcome.arms[1].implementation == "torch"
-
-
 @pytest.mark.parametrize(
     ("method", "params", "arm_id"),
     [
@@ -267,27 +188,3 @@ def test_the_automatic_choice_is_the_default(method, params, arm_id):
     """Not given and `auto` are one arm; golden."""
     requested = of_modality("vision")[method].Params(r=13, **params).model_dump(mode="json")
     assert Arm(stack=(Step(method=method, params=requested),)).arm_id == arm_id
-
-
-@compiled
-def test_equal_similarities_go_to_the_first():
-    """Among equal tokens the first of B takes, and the first of A are merged, whatever the width of
-    the pieces.
-    """
-    for tokens in (9, 33, 35, 67, 101, 120):
-        x, keys = torch.arange(tokens * 2.0).view(1, tokens, 2), torch.ones(1, 1, tokens, 4)
-        keys[:, :, 0] = -1
-        found, sizes = merge_similar_cpp(x, keys, None, 1, 3)
-        left = [0, *range(8, tokens, 2)]  # tokens 2, 4 and 6 are merged, all into token 1
-        assert sizes[0, :, 0].tolist() == [1.0] * len(left) + [4.0] + [1.0] * (tokens // 2 - 1)
-        torch.testing.assert_close(found[0, : len(left)], x[0, left])
-        torch.testing.assert_close(found[0, len(left)], x[0, [1, 2, 4, 6]].mean(0))
-
-
-def test_a_machine_without_a_compiler_gives_the_reason(monkeypatch):
-    """Without a compiler the reason names what was looked for."""
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(
-        cpp_build.NotBuilt, match="no C\\+\\+ compiler: none of no-such-compiler is on the path"
-    ):
-        cpp_build.build_library(token_ops.TOME_CPP)

@@ -1,6 +1,5 @@
 """Language models trained on demand: recipes, what training writes, and that it learns."""
 
-import itertools
 import json
 import os
 import time
@@ -11,14 +10,11 @@ from typing import Any
 import pytest
 import torch
 
-from sweeps.geometry.llm_geometry import CONFIGS, TRAINED_LANGUAGE
+from sweeps.geometry.llm_geometry import CONFIGS
 from sweeps.model.condition import Condition
-from workers.cache import cached
 from workers.models.language import load_language
 from workers.training import obtain, recipes
-from workers.training.optimisation import TrainingTargetMissed, warmup_cosine
-from workers.training.recipes import LANGUAGE_RECIPES, LanguageRecipe, recipe_hash
-from workers.training.train_llm import LAST, train_llm
+from workers.training.recipes import LANGUAGE_RECIPES, LanguageRecipe
 
 BRIEF = LanguageRecipe(
     model="tiny_lm",
@@ -46,35 +42,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     torch.set_num_threads(1)
     yield tmp_path / "cache"
     torch.set_num_threads(threads)
-
-
-def test_every_trained_model_has_a_recipe():
-    """The sweep's names are those of the recipes, and a model without one is refused."""
-    assert set(LANGUAGE_RECIPES) == set(TRAINED_LANGUAGE) <= set(CONFIGS)
-    assert all(name == recipe.model for name, recipe in LANGUAGE_RECIPES.items())
-    hashes = {
-        name: recipe_hash(Condition(model=name, weights="trained"))["recipe"]
-        for name in LANGUAGE_RECIPES
-    }
-    assert len(set(hashes.values())) == len(hashes)
-    assert recipe_hash(Condition(model="tiny_lm")) == {}
-    with pytest.raises(ValueError, match="no recipe for llama-15m"):
-        recipe_hash(Condition(model="llama-15m", weights="trained"))
-
-
-def test_folders_are_kept_whole_or_not_at_all(cache: Path):
-    """A maker that fails half way leaves no folder behind, and the next one's is kept."""
-
-    def broken(folder: Path) -> None:
-        folder.mkdir()
-        (folder / "half").write_text("")
-        raise RuntimeError("no")
-
-    with pytest.raises(RuntimeError):
-        cached("folder", broken)
-    assert {file.name for file in cache.iterdir()} == {"folder.lock"}
-    assert cached("folder", Path.mkdir).is_dir()
-    assert cached("folder", broken).is_dir()
 
 
 def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
@@ -105,41 +72,6 @@ def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
     )
     assert obtain(BRIEF) == folder
     assert (folder / "facts.json").stat().st_mtime_ns == before
-
-
-def test_training_is_repeatable(tmp_path: Path):
-    """Two trainings by one recipe give the same weights, and another seed others."""
-    recipe = BRIEF.model_copy(update={"steps": 2})
-    losses = []
-    for name, seed in (("one", 0), ("two", 0), ("three", 1)):
-        (tmp_path / name).mkdir()
-        train_llm(recipe.model_copy(update={"seed": seed}), tmp_path / name)
-        losses.append(facts(tmp_path / name)["losses"])
-    assert losses[0] == losses[1] != losses[2]
-    assert (tmp_path / "one" / "model.safetensors").read_bytes() == (
-        tmp_path / "two" / "model.safetensors"
-    ).read_bytes()
-
-
-def test_what_is_not_good_enough_is_not_kept(cache: Path):
-    """Training that ends above its recipe's perplexity is an error with that reason, and leaves
-    nothing.
-    """
-    with pytest.raises(
-        TrainingTargetMissed,
-        match=r"tiny_lm has perplexity \d+\.\d on held-out text; at most 2 is required",
-    ):
-        obtain(BRIEF.model_copy(update={"steps": 1, "perplexity": 2.0}))
-    assert not [file for file in cache.iterdir() if file.is_dir()]
-
-
-def test_the_learning_rate_rises_and_falls():
-    """It reaches its highest value after a tenth of the steps and ends near nothing."""
-    course = [warmup_cosine(step, 100, last=LAST) for step in range(100)]
-    assert max(course) == course[10] == course[9] == 1
-    assert course[0] == pytest.approx(0.1)
-    assert course[-1] < 0.06
-    assert all(later <= earlier for earlier, later in itertools.pairwise(course[10:]))
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import torch
 from pydantic import ValidationError
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.job import Arm, Step
 from tests.workers.tiny_vits import images, small, small_network
 from workers import methods
 from workers.methods.vision.truncate import cut_to
@@ -85,19 +84,6 @@ def test_one_schedule_is_needed(params: dict[str, Any], message: str) -> None:
     """Each message names what would be right."""
     with pytest.raises(ValidationError, match=message):
         FREE.Params(**params)
-
-
-@pytest.mark.parametrize("params", [{"keep_rate": 1.0}, {"r": 0}, {"keep_rate": 0.99}])
-def test_nothing_cut_is_no_effect(params: dict[str, Any]) -> None:
-    """Where all tokens stay, as by rounding on a small input, the flag of other methods is raised;
-    else it is not.
-    """
-    arm = Arm(stack=(Step(method="truncate", params=params),))
-    assert methods.without_effect(arm, DEIT_S, 32)
-    assert not methods.without_effect(
-        Arm(stack=(Step(method="truncate", params={"keep_rate": 0.5}),)), DEIT_S, 32
-    )
-    assert not methods.without_effect(Arm(stack=(Step(method="slowed"),)), DEIT_S, 32)
 
 
 def test_its_purpose_is_known() -> None:

@@ -80,12 +80,6 @@ def test_what_cannot_be_loaded(tmp_path, monkeypatch, fields, message):
         load_vision(TINY.model_copy(update=fields), CPU)
 
 
-def test_a_checkpoint_that_is_not_there(tmp_path):
-    """A missing file is an error of this machine and no answer."""
-    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
-        load_vision(TINY.model_copy(update={"weights": str(tmp_path / "gone.safetensors")}), CPU)
-
-
 @pytest.mark.parametrize("file", ["weights.safetensors", "weights.pt"])
 def test_checkpoints_are_read_at_any_size(tmp_path, file):
     """A checkpoint gives back the very weights; at another image size only the position embeddings
@@ -123,15 +117,6 @@ def test_arms_share_weights_and_nothing_else():
         == [value.data_ptr() for value in two.parameters()]
         == weights
     )
-
-
-@pytest.mark.parametrize("make", MAKES)
-def test_manual_attention_computes_the_same(make):
-    """Fused and eager attention agree; the arm runs the requested one."""
-    fused, eager = built(make), built(make, overriding(attention="eager"))
-    assert {block.attn.fused_attn for block in fused.blocks} == {True}
-    assert not any(block.attn.fused_attn for block in eager.blocks)
-    torch.testing.assert_close(eager(images()), fused(images()), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
@@ -232,48 +217,6 @@ def test_other_types(dtype, stack):
     assert {value.dtype for value in loaded.model.parameters()} == {torch.float32}
 
 
-def test_values_of_inputs():
-    """Random ones differ, by the seed alone; zeros are what the condition requests."""
-    network = small_network("plain")
-    random, zeros = (
-        example_input(TINY.model_copy(update={"inputs": inputs}), network)
-        for inputs in (None, "zeros")
-    )
-    assert random.shape == zeros.shape
-    assert (random.count_nonzero() == random.numel(), zeros.count_nonzero() == 0) == (True, True)
-
-
-def test_arms_of_one_type_share_its_weights():
-    """One copy of the model for each type, however many arms run on it; another image size has its
-    own position embeddings.
-    """
-    loaded, condition = load_vision(TINY, CPU), TINY.model_copy(update={"dtype": "float16"})
-    arms = [Arm(), Arm(stack=(TOME,)), overriding(image_size=2 * TINY.pixels)]
-    weights = [
-        {
-            name: value.data_ptr()
-            for name, value in build_vision(loaded, condition, arm).named_parameters()
-        }
-        for arm in arms
-    ]
-    assert weights[0] == weights[1]
-    assert {name for name in weights[0] if weights[0][name] != weights[2][name]} == {"pos_embed"}
-    single = {value.data_ptr() for value in build_vision(loaded, TINY, Arm()).parameters()}
-    assert not single & set(weights[0].values())
-
-
-def test_cuda_graphs_need_cuda():
-    """A captured graph is refused on a CPU, with the reason."""
-    with pytest.raises(Unsupported, match="needs a CUDA device"):
-        built("plain", overriding(runtime="cudagraph"))
-
-
-def test_refusals_become_unsupported():
-    """What the method refuses, the worker does not run."""
-    with pytest.raises(Unsupported, match="no class token"):
-        built("average", Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}),)))
-
-
 def test_strange_blocks_are_refused():
     """Tokens are removed from timm's plain blocks only; anything else is named."""
     strange = VisionTransformer(
@@ -297,12 +240,3 @@ def test_slowed_takes_its_share():
     for _ in range(20):
         assert torch.equal(model(images()), small("plain")(images()))
         assert time.perf_counter() - marks[-2] >= 1.5 * (marks[-1] - marks[-2])
-
-
-@pytest.mark.slow
-def test_a_compiled_arm_computes_the_same():
-    """torch.compile with its own code generator gives the eager arm's answer."""
-    eager, compiled = (
-        built("plain", Arm(stack=(TOME,)), runtime=runtime) for runtime in ("eager", "compile")
-    )
-    torch.testing.assert_close(compiled(images()), eager(images()), rtol=1e-4, atol=1e-5)

@@ -14,13 +14,11 @@ from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
-from workers.vocabulary import Vocabulary, split_again, tokenizer_hash
+from workers.vocabulary import Vocabulary, split_again
 from workers.vocabulary.adaptation import (
-    Init,
     extended,
     mixture_weights,
     ngram_rows,
-    resized,
     with_vocabulary,
 )
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
@@ -46,34 +44,6 @@ def test_exponential_rows_by_hand() -> None:
     torch.testing.assert_close(ngram_rows(TABLE_VD, ngrams, "exp", "last"), read_ND)
     said_ND = torch.tensor([[(4 + 4 + 4) / 7, 120 / 7], [(16 + 1) / 3, 170 / 3]])
     torch.testing.assert_close(ngram_rows(TABLE_VD, ngrams, "exp", "first"), said_ND)
-
-
-def test_the_ablations_by_hand() -> None:
-    """The mean is equal at both ends; `last_first` reads the last token's row and generates by the
-    first one's.
-    """
-    ngrams = [(0, 1, 2)]
-    for toward in ("last", "first"):
-        torch.testing.assert_close(
-            ngram_rows(TABLE_VD, ngrams, "mean", toward), torch.tensor([[7 / 3, 70 / 3]])
-        )
-    assert ngram_rows(TABLE_VD, ngrams, "last_first", "last").tolist() == [[4.0, 40.0]]
-    assert ngram_rows(TABLE_VD, ngrams, "last_first", "first").tolist() == [[1.0, 10.0]]
-
-
-def test_drawn_rows() -> None:
-    """Random rows have each column's mean and deviation, and differ by seed and by end, but not
-    from call to call.
-    """
-    ngrams = [(0, 1)] * 4000
-    drawn_ND = ngram_rows(TABLE_VD, ngrams, "random", "last", seed=3)
-    torch.testing.assert_close(drawn_ND.mean(0), TABLE_VD.mean(0), rtol=0.1, atol=0)
-    torch.testing.assert_close(drawn_ND.std(0), TABLE_VD.std(0), rtol=0.1, atol=0)
-    assert torch.equal(drawn_ND, ngram_rows(TABLE_VD, ngrams, "random", "last", seed=3))
-    assert not torch.equal(drawn_ND, ngram_rows(TABLE_VD, ngrams, "random", "last", seed=4))
-    assert not torch.equal(drawn_ND, ngram_rows(TABLE_VD, ngrams, "random", "first", seed=3))
-    with pytest.raises(ValueError, match="no mixture"):
-        mixture_weights(2, "random", "last")
 
 
 def test_rows_from_an_n_grams_text_by_hand() -> None:
@@ -211,43 +181,3 @@ def test_a_table_of_positions_may_be_as_long_as_the_vocabulary(family: str) -> N
     model.set_input_embeddings(TwoTables(rows, 32))
     with pytest.raises(Unsupported):
         with_vocabulary(model, vocabulary(), "mean")
-
-
-@pytest.mark.parametrize("init", get_args(Init))
-def test_a_tied_head_stays_tied_where_it_can(init: Init) -> None:
-    """Means are the same rows at both ends; other first rows need a head of its own, and so does
-    tuning.
-    """
-    given = lm("gpt2")
-    made = with_vocabulary(given.model, vocabulary(), init)
-    assert resized(given.network, made).tied == (init == "mean")
-    assert (
-        resized(given.network, with_vocabulary(given.model, vocabulary(), init, untie=True)).tied
-        is False
-    )
-    assert resized(given.network, made).vocabulary == bytes_bpe().size + 12 + SPARE
-
-
-def test_no_n_tokens_change_nothing() -> None:
-    """An empty vocabulary gives the very same logits, tied or untied."""
-    given = lm("gpt2")
-    empty = Vocabulary(tokenizer=tokenizer_hash(bytes_bpe()), tokens=bytes_bpe().size)
-    tokens = torch.tensor([bytes_bpe().encode(TEXTS[1])[:30]])
-    for untie in (False, True):
-        made = with_vocabulary(given.model, empty, "exp", untie=untie)
-        assert torch.equal(made(input_ids=tokens).logits, given.model(input_ids=tokens).logits)
-
-
-def test_an_untied_head_is_not_tied_again() -> None:
-    """Where the configuration ties weights, the two stay apart."""
-    made = with_vocabulary(lm("qwen2").model, vocabulary(), "exp")
-    made.tie_weights()
-    assert made.get_input_embeddings().weight is not made.get_output_embeddings().weight
-
-
-def test_half_precision() -> None:
-    """Mixtures are made in float32 and kept in the table's type."""
-    table_VD = TABLE_VD.bfloat16()
-    made_ND = ngram_rows(table_VD, [(0, 1, 2)], "exp", "last")
-    assert made_ND.dtype == torch.bfloat16
-    assert made_ND.tolist() == [[3.0, 30.0]]

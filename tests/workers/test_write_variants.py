@@ -10,12 +10,12 @@ import timm
 import torch
 from safetensors.torch import save_file
 
-from sweeps.geometry.vit_catalogue import UNSUPPORTED, VARIANTS, classes, networks, not_known
+from sweeps.geometry.vit_catalogue import UNSUPPORTED, classes, networks, not_known
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
-from tests.catalogues import geometry_of, meta, reason, unsupported
+from tests.catalogues import geometry_of, meta, unsupported
 from workers.data import check_head
-from workers.errors import DataError, Unsupported
+from workers.errors import DataError
 from workers.methods import of_modality
 from workers.models.vision import load_vision
 from workers.run import run
@@ -49,25 +49,6 @@ def test_reasons(name: str, why: str) -> None:
     """The reason is the right one, and never a name that merely looks alike."""
     assert why in not_known(name, [*networks()])
     assert "did you mean" not in not_known(name, [*networks()])
-
-
-def test_unknown_words_and_tags() -> None:
-    """A misspelt name still has its neighbour, and a tag that does not exist those that do."""
-    assert "did you mean 'vit_base_patch16_224'" in not_known("vit_base_patch16_244", [*networks()])
-    assert "no weights with the tag 'mea'; did you mean 'mae'" in not_known(
-        "vit_base_patch16_224.mea", [*networks()]
-    )
-    assert reason("swin_tiny_patch4_window7_224") == "windowed attention"
-
-
-def test_every_tag_is_there() -> None:
-    """All weights that timm lists for a model of the catalogue, unless their model is made of other
-    parts.
-    """
-    known = json.loads(VARIANTS.read_text())
-    assert set(networks()) <= set(known)
-    listed = {name for name in timm.list_pretrained() if name.partition(".")[0] in networks()}
-    assert len(listed & set(known)) >= 0.95 * len(listed)
 
 
 @pytest.mark.parametrize(
@@ -141,9 +122,3 @@ def test_a_head_that_does_not_fit_the_data(tmp_path: Path) -> None:
         check_head(folder)
     (tmp_path / "data" / "class_map.txt").write_text("ant 310\ncat 281\n")
     check_head(folder)
-
-
-def test_the_worker_gives_the_same_reason() -> None:
-    """A job that names a model of another kind is refused with that reason too."""
-    with pytest.raises(Unsupported, match="convolutional network"):
-        load_vision(Condition(model="resnet18", image_size=224), CPU)

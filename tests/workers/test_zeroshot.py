@@ -18,16 +18,12 @@ from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
 from sweeps.model.outcome import ArmOutcome, Outcome
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
-from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
-from workers.data.text import Window
 from workers.kinds.quality import (
     UNAVAILABLE,
     TaskResults,
     drops,
-    score,
     score_continuation,
-    score_whole,
 )
 from workers.models.language import load_language
 from workers.run import run
@@ -113,19 +109,6 @@ def lost(arm: ArmOutcome) -> dict[str, Any]:
     return {metric.name: metric for metric in arm.metrics if metric.name.endswith("_drop")}
 
 
-def test_white_space_belongs_to_the_continuation() -> None:
-    """What is scored after the context's last word is its white space and the continuation; nothing
-    at all is certain.
-    """
-    lm = tiny_llm("llama")
-    with torch.inference_mode():
-        expected = score(lm, Window("It was", "  so")).log_p
-        assert score_continuation(lm, "It was  ", "so") == (expected, False)
-        assert score_continuation(lm, "It was", "  so") == (expected, False)
-        assert score_continuation(lm, "  ", "so")[0] == pytest.approx(score_whole(lm, "  so"))
-        assert score_continuation(lm, "It was", "") == (0.0, True)
-
-
 def test_what_an_arm_loses_is_paired() -> None:
     """The same two shares differ by a narrower interval where the documents that are right are the
     same ones.
@@ -166,11 +149,6 @@ def test_without_lm_eval_there_is_a_flag_and_no_number(
         "piqa",
     ]
     assert "uv pip install lm-eval" in caplog.text
-
-
-def test_without_tasks_nothing_is_flagged(place: dict[str, str]) -> None:
-    """A job without tasks has no metrics of them."""
-    assert [arm.flags for arm in requested(place, ()).arms] == [(), ()]
 
 
 @third_party
