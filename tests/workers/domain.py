@@ -3,7 +3,6 @@ it.
 """
 
 from functools import cache
-from pydoc_data.topics import topics
 from typing import Any
 
 import torch
@@ -12,24 +11,10 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from sweeps.geometry.llm_geometry import from_config
+from tests.workers.saved_llm import TEXTS
 from workers.data.tokenization import FastTokenizer, train_tokenizer
 from workers.models.language import LanguageModel
 
-TEXTS = tuple(
-    topics[name]
-    for name in (
-        "assignment",
-        "if",
-        "while",
-        "for",
-        "try",
-        "with",
-        "function",
-        "class",
-        "slicings",
-        "lambda",
-    )
-)
 CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2": {
         "n_embd": 32,

@@ -86,9 +86,7 @@ def folder(tmp_path: Path) -> Condition:
 
 
 def test_the_evaluation_is_what_the_model_predicts() -> None:
-    """Predicted classes, ranks, margins and KL are those of a plain forward of the same images, in
-    their order.
-    """
+    """Classes, ranks, margins and KL are those of a plain forward of the same images, in order."""
     outcome = run(job(DENSE, HALF))
     assert not outcome.failures
     assert outcome.predictions is not None
@@ -116,9 +114,7 @@ def test_the_evaluation_is_what_the_model_predicts() -> None:
 
 
 def test_what_an_arm_loses() -> None:
-    """Metrics are what `stats.classification` computes from the predictions; a baseline loses
-    nothing.
-    """
+    """Metrics are those of `stats.classification`; a baseline loses nothing."""
     outcome = run(job(DENSE, HALF, ALL))
     assert outcome.predictions is not None
     dense, half, everything = outcome.arms
@@ -149,9 +145,7 @@ def test_what_an_arm_loses() -> None:
 def test_neither_batch_size_nor_runtime_nor_batching_matters(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Another batch size, a runtime that this device has not, and other batches: the answers are
-    the same.
-    """
+    """Answers depend on no batch size, runtime or batching."""
     first = run(job(DENSE, HALF))
     monkeypatch.setattr(accuracy, "LARGEST_BATCH", 32)
     graph = HALF.model_copy(update={"overrides": Overrides(runtime="cudagraph")})
@@ -170,9 +164,7 @@ def test_neither_batch_size_nor_runtime_nor_batching_matters(
 
 
 def test_arms_of_other_types_and_sizes() -> None:
-    """An arm in half precision and one on a smaller image are evaluated beside the dense one, on
-    the same images.
-    """
+    """Half precision and a smaller image are evaluated on the same images as the dense arm."""
     arms = (
         DENSE,
         Arm(overrides=Overrides(dtype="bfloat16")),
@@ -188,9 +180,7 @@ def test_arms_of_other_types_and_sizes() -> None:
 
 
 def test_an_arm_in_int8() -> None:
-    """Calibrated on images of the data, it predicts about what the arm in float32 predicts; what
-    it computes inside is not seen.
-    """
+    """Calibrated on the data's images it predicts about what the float32 arm predicts."""
     for library in ("openvino", "nncf"):
         pytest.importorskip(library, reason="the extra `runtimes` is not installed")
     quantised = HALF.model_copy(update={"overrides": Overrides(dtype="int8")})
@@ -213,9 +203,7 @@ def test_an_arm_in_int8() -> None:
     ],
 )
 def test_an_arm_that_fails_on_the_way(scripted_arm: Any, body: str, reason: str) -> None:
-    """An arm that goes wrong among the images is a failure of its own; the others are evaluated on
-    all of them.
-    """
+    """An arm that goes wrong among the images fails alone."""
     outcome = run(job(DENSE, scripted_arm("broken", LATE + body), HALF))
     assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, reason)]
     assert "while evaluating broken" in outcome.failures[0].message
@@ -227,18 +215,14 @@ def test_an_arm_that_fails_on_the_way(scripted_arm: Any, body: str, reason: str)
 
 
 def test_a_baseline_that_fails(scripted_arm: Any) -> None:
-    """Arms whose baseline failed keep their answers to the images; only what compares them is
-    missing.
-    """
+    """Its arms keep their answers; only what compares them is missing."""
     outcome = run(job(scripted_arm("broken", LATE + "raise RuntimeError('on purpose')"), HALF))
     assert [failure.arm for failure in outcome.failures] == [0]
     assert set(metrics(outcome.arms[0])) == {"top1", "top5", "diversity"}
 
 
 def test_some_of_the_models_classes(folder: Condition) -> None:
-    """With a class map only the outputs that it names compete, and labels and predictions are
-    outputs of the model.
-    """
+    """With a class map only the outputs that it names compete."""
     outcome = run(job(DENSE, HALF, condition=folder, images=None))
     assert not outcome.failures
     assert outcome.predictions is not None
@@ -251,9 +235,7 @@ def test_some_of_the_models_classes(folder: Condition) -> None:
 
 
 def test_unreadable_images(folder: Condition) -> None:
-    """Images that cannot be read are named and flagged, and the rest is evaluated; if none can,
-    that is the answer.
-    """
+    """Unreadable images are named and flagged, and the rest is evaluated, if there is any."""
     root = Path((folder.data or "").removeprefix("imagefolder:"))
     (root / "b" / "4.png").write_text("no image")
     before = run(job(DENSE, HALF, condition=folder, images=None))
@@ -296,9 +278,7 @@ def test_jobs_that_cannot_be(fields: dict[str, Any], reason: str, message: str) 
 
 
 def test_time_that_is_up_is_no_failure_of_an_arm(scripted_arm: Any) -> None:
-    """When the time-out ends the pass over the images the whole job fails, and the message names
-    how far it came.
-    """
+    """A time-out among the images fails the whole job, which names how far it came."""
     slow = scripted_arm("slow", LATE + "time.sleep(60)")
     run(job(DENSE))  # loading the model is not what is to be cut short here
     with alarm(3):
@@ -330,9 +310,7 @@ def _refuse_more_than(most: int, x: Tensor) -> None:
 
 
 def test_divergence_by_hand() -> None:
-    """KL of two distributions over two classes, and none of equal ones, whatever is added to the
-    logits.
-    """
+    """KL of two distributions, and none of equal ones, whatever is added to the logits."""
     one, other = (
         torch.tensor([[0.8, 0.2], [0.5, 0.5]]).double(),
         torch.tensor([[0.5, 0.5], [0.5, 0.5]]).double(),

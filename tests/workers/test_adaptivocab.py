@@ -52,9 +52,7 @@ def logits(made: Any, text: str = HELD_OUT) -> torch.Tensor:
 
 @pytest.mark.parametrize("architecture", tuple(CONFIGS))
 def test_neutral_is_exact(architecture: Any) -> None:
-    """Without n-tokens and without tuning it is the given model on the given weights: same tokens,
-    same logits, bit for bit.
-    """
+    """Without n-tokens and tuning it is the given model on the given weights, bit for bit."""
     given = lm(architecture)
     made = apply(given, NEUTRAL)
     assert made.model is not given.model
@@ -67,9 +65,7 @@ def test_neutral_is_exact(architecture: Any) -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_every_example_runs(example: Params, domain: str) -> None:
-    """Fewer tokens for a text of the domain, which comes back; finite logits for each token of the
-    vocabulary.
-    """
+    """Fewer tokens for a text that comes back; finite logits for the whole vocabulary."""
     given = lm()
     params = example.model_copy(update={"data": domain})
     made = apply(given, params)
@@ -93,9 +89,7 @@ def test_every_example_runs(example: Params, domain: str) -> None:
 
 
 def test_the_control_reads_the_same_text(domain: str) -> None:
-    """`ngrams: 0` with steps has the tokenizer as it was and tuned weights of the same names, and
-    is not the given model.
-    """
+    """`ngrams: 0` with steps tunes the same weights under the given tokenizer."""
     given = lm()
     control = apply(given, Params(ngrams=0, finetune_steps=2, data=domain))
     adapted = apply(given, Params(ngrams=10, finetune_steps=2, data=domain))
@@ -111,9 +105,7 @@ def test_the_control_reads_the_same_text(domain: str) -> None:
 
 
 def test_a_vocabulary_made_before(domain: str, tmp_path: Path) -> None:
-    """`file` is used as it is, when it fits tokenizer, model and parameters; what differs is
-    named.
-    """
+    """`file` is used as it is where it fits; what differs is named."""
     tokenizer, given = bytes_bpe(), lm()
     file = tmp_path / "own.json"
     build_vocabulary(tokenizer, TEXTS, VocabularyRecipe(ngrams=15)).write(file)
@@ -138,9 +130,7 @@ def test_a_pickle_is_a_usage_error() -> None:
 
 
 def test_what_cannot_be_done() -> None:
-    """A text that is none, one too short, a patch over a patch, more tokens than there are: each
-    has its message.
-    """
+    """No text, one too short, a patch over a patch, too many tokens: each has its message."""
     given = lm()
     with pytest.raises(DataError, match="is not a text"):
         apply(given, Params(data="nothing"))

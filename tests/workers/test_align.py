@@ -55,9 +55,7 @@ class Counts(ScheduleParams):
     st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(0, 5), st.integers(1, 128)
 )
 def test_rounds_up_to_a_multiple_of_what_is_there(counts, prefix, align):
-    """Never fewer than requested, never more than there were, less than one tile too many, and a
-    multiple unless none is gone.
-    """
+    """At least what was requested, at most what there was, and whole tiles unless none is gone."""
     counts = sorted(counts, reverse=True)
     patches = counts[0] + 7
     left = Counts(counts=counts, align=align).left(len(counts), patches, prefix)
@@ -76,9 +74,7 @@ def test_rounds_up_to_a_multiple_of_what_is_there(counts, prefix, align):
 
 
 def test_keeps_whole_tiles():
-    """TopK at keep rate 0.5 of 197 tokens: 99, 50 and 26 tokens become 128, 64 and 64 when aligned
-    to 64.
-    """
+    """TopK at 0.5 of 197 tokens: 99, 50 and 26 become 128, 64 and 64 when aligned to 64."""
     assert mlps("topk", keep_rate=0.5) == [197] * 3 + [99] * 3 + [50] * 3 + [26] * 3
     assert mlps("topk", keep_rate=0.5, align=64) == [197] * 3 + [128] * 3 + [64] * 6
     assert mlps("topk", keep_rate=0.7, align=64) == [197] * 3 + [192] * 3 + [128] * 6
@@ -86,9 +82,7 @@ def test_keeps_whole_tiles():
 
 @pytest.mark.parametrize("name", ALIGNING)
 def test_every_method_rounds_up(name):
-    """With `align` no block has fewer tokens than without, none has a tile more, and how many came
-    on top is recorded.
-    """
+    """`align` adds less than a tile to any block, and what came on top is recorded."""
     plain = FOUND[name].EXAMPLES[0]
     params = plain.model_copy(update={"align": 32})
     network = DEIT_S
@@ -102,9 +96,7 @@ def test_every_method_rounds_up(name):
 
 
 def test_r_beyond_the_cap_is_capped_and_recorded():
-    """r=100 of 196 tokens is more than half of them in every block, and is recorded so; r=13 never
-    is, and nothing is recorded.
-    """
+    """r=100 of 196 tokens is capped in every block and recorded so; r=13 never is."""
     assert solve(arm("tome", r=100), DEIT_S, 224).values == {"r_capped_blocks": 12}
     assert solve(arm("tome", r=(98, 98)), DEIT_S, 224).values == {"r_capped_blocks": 1}
     assert solve(arm("tome", r=13), DEIT_S, 224).values == {}

@@ -127,9 +127,7 @@ def at_once(lm: LanguageModel, tokens: int) -> Array:
 
 @pytest.mark.parametrize("architecture", ["gemma2", "mixtral", "qwen3_next"])
 def test_generation(places: dict[str, str], architecture: str) -> None:
-    """A whole job: dense with every cache is timed, and one that cannot hold what a layer keeps is
-    unsupported with the reason.
-    """
+    """Every cache is timed, and one that cannot hold what a layer keeps is unsupported."""
     arms = [DENSE, *(Arm(overrides=Overrides(kv_cache=kind)) for kind in ("static", "virtual"))]
     outcome = answered(place(places, architecture), "generation", *arms)
     refused = {failure.arm: failure for failure in outcome.failures}
@@ -150,11 +148,7 @@ def test_generation(places: dict[str, str], architecture: str) -> None:
 
 @pytest.mark.parametrize("architecture", ZOO)
 def test_macs_are_counted(places: dict[str, str], architecture: str) -> None:
-    """MACs of the prompt are those that torch counts at once, with causal attention, and of what
-    follows token by token.
-
-    Beyond a sliding window too.
-    """
+    """MACs of prompt and decoded tokens are those that torch counts, beyond a window too."""
     lm = load_language(Condition(**place(places, architecture)))
     counted = one_by_one(lm, PROMPT + NEW)
     # What a layer's first token costs is no step of `one_by_one`; between it and the second one
@@ -168,9 +162,7 @@ def test_macs_are_counted(places: dict[str, str], architecture: str) -> None:
 
 @pytest.mark.parametrize("architecture", ["deepseek_v3", "deepseek_v2", "glm4_moe_lite"])
 def test_macs_of_latent_attention(places: dict[str, str], architecture: str) -> None:
-    """A prompt's latents are expanded once, and the matrix that expands them is read once (decoded
-    tokens: `test_macs_are_counted`).
-    """
+    """A prompt's latents are expanded once, and the expanding matrix is read once."""
     lm = load_language(Condition(**place(places, architecture)))
     weights, attention = at_once(lm, 64)
     # causal: half of the square, the diagonal included
@@ -187,9 +179,7 @@ def test_macs_of_latent_attention(places: dict[str, str], architecture: str) -> 
 
 @pytest.mark.parametrize("architecture", ZOO)
 def test_batches_of_unequal_prompts(places: dict[str, str], architecture: str) -> None:
-    """A prompt that is padded beside a longer one goes on as it does alone, in every cache that the
-    model takes.
-    """
+    """A padded prompt goes on as it does alone, in every cache that the model takes."""
     lm = load_language(Condition(**place(places, architecture)))
     texts = passages(
         held_out(Condition(**place(places, architecture))), lm.tokenizer, PROMPT, NEW, 2
@@ -210,9 +200,7 @@ def test_batches_of_unequal_prompts(places: dict[str, str], architecture: str) -
 
 @pytest.mark.parametrize("architecture", ZOO)
 def test_greedy_tokens_are_those_of_generate(places: dict[str, str], architecture: str) -> None:
-    """The loop and the caches that are chosen here give the tokens of transformers' own
-    `generate`.
-    """
+    """Loop and caches give the tokens of transformers' own `generate`."""
     where = place(places, architecture)
     lm, condition = load_language(Condition(**where)), Condition(**where)
     (passage,) = passages(held_out(condition), lm.tokenizer, PROMPT, NEW, 1)
@@ -236,9 +224,7 @@ def test_greedy_tokens_are_those_of_generate(places: dict[str, str], architectur
     "architecture", ["gemma2", "phi3", "mixtral", "bloom", "deepseek_v2", *LINEAR]
 )
 def test_quality_and_vocabulary(places: dict[str, str], architecture: str) -> None:
-    """Bits per byte are measured, with an adapted vocabulary too; rows are skipped where the
-    catalogue has no reason against it.
-    """
+    """Bits per byte, with an adapted vocabulary too; rows are skipped where the catalogue lets."""
     where = place(places, architecture)
     vocabulary = step("adaptivocab", ngrams=12, data=where["data"], finetune_steps=1)
     outcome = answered(where, "quality", DENSE, vocabulary, step("topk_activation", sparsity=0.5))

@@ -40,9 +40,7 @@ from workers.methods.arm_labels import arm_label, params_label
     ],
 )
 def test_labels(method: str, params: str | None, without: str, label: str) -> None:
-    """A label has the method's amounts and the parameters that differ from its defaults, less the
-    one that is left out.
-    """
+    """A label has amounts and parameters that differ from defaults, less the one left out."""
     assert params_label(method, params, without=without) == label
 
 

@@ -42,21 +42,15 @@ def expanded(arm, model="test_vit", extra=""):
             "{method: topk, keep_rate: 1.2}",
             r"trial.yaml:5: methods\[0\].keep_rate: .*less than or equal to 1, not 1.2",
         ),
-        ("{method: topk, keep_rate: 0}", r"methods\[0\].keep_rate: .*greater than 0, not 0"),
         ("{method: topk}", r"methods\[0\]: give either keep_rate or budget"),
-        ("{method: tome}", r"methods\[0\]: give either r, r_ratio or budget"),
         ("{method: tome, r: 3, budget: {gmacs: 1}}", "not both r and budget"),
-        ("{method: tome, r: -1}", r"methods\[0\].r"),
         ("{method: topk, budget: {gmac: 1}}", "unknown key 'gmac'; did you mean 'gmacs'"),
         ("{method: topk, budget: 2.7}", r"trial.yaml:5: methods\[0\].budget: .*\{gmacs: 2.7\}"),
         (
             "{method: topk, budget: 0.8}",
             r"trial.yaml:5: methods\[0\].budget: .*\{gmacs_ratio: 0.8\}",
         ),
-        ("{method: topk, budget: 80%}", r"methods\[0\].budget: .*\{gmacs_ratio: 0.8\}"),
         ("{method: tome, budget: [0.5, 0.8]}", r"methods\[0\].budget\[0\]: .*\{gmacs_ratio: 0.5\}"),
-        ("{method: topk, budget: true}", r"methods\[0\].budget: needs a mapping, not true"),
-        ("{method: topk, budget: {gmacs: -1}}", r"methods\[0\].budget.gmacs: .*greater than 0"),
         (
             "{method: topk, budget: {gmacs_ratio: 1.5}}",
             r"methods\[0\].budget.gmacs_ratio: .*less than or equal to 1",
@@ -74,9 +68,7 @@ def expanded(arm, model="test_vit", extra=""):
     ],
 )
 def test_usage_errors(arm, message):
-    """What no model could run is an error of the file, which names line, key and what would be
-    right.
-    """
+    """What no model could run is an error of the file: line, key and what would be right."""
     with pytest.raises(SweepError, match=message):
         expanded(arm)
 
@@ -99,9 +91,7 @@ def test_usage_errors(arm, message):
     ],
 )
 def test_failure_rows(tmp_path, arm, reason, message):
-    """What only this point cannot run is a failure row of that arm with the reason; the arm beside
-    it is measured.
-    """
+    """What only this point cannot run is that arm's failure; the arm beside it is measured."""
     model = timm.create_model("test_vit", img_size=64)
     weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
     weights["head.bias"] += 1e5  # finite in float32, beyond what float16 can hold
@@ -114,25 +104,8 @@ def test_failure_rows(tmp_path, arm, reason, message):
     assert outcome.samples.arms == (0, 2, 0)
 
 
-def test_what_is_not_a_number_everywhere_fails_every_arm(tmp_path):
-    """A checkpoint of NaN is a failure of each arm and not of the program."""
-    model = timm.create_model("test_vit", img_size=64)
-    weights = {name: value.detach() * float("nan") for name, value in model.state_dict().items()}
-    save_file(weights, tmp_path / "nan.safetensors")
-    job = expanded(
-        "{method: tome, r: 2}", extra=f", checkpoint: '{tmp_path / 'nan.safetensors'}'"
-    ).jobs[0]
-    outcome = run(job, pass_seconds=0.05)
-    assert [(row.arm, row.reason) for row in outcome.failures] == [
-        (arm, "not_a_number") for arm in range(3)
-    ]
-    assert outcome.samples is None
-
-
 def test_a_layer_beyond_one_of_two_models_fails_there_only():
-    """Where one model of the sweep is deep enough, the sweep is valid, and the other model's arm
-    has a failure with the reason.
-    """
+    """A layer that one model has leaves the sweep valid, and the other model's arm fails."""
     expansion = expanded(
         "{method: topk, keep_rate: 0.5, layers: {list: [11]}}", model="deit_tiny_patch16_224"
     )
@@ -146,9 +119,7 @@ def test_a_layer_beyond_one_of_two_models_fails_there_only():
 
 
 def test_what_was_solved_is_recorded():
-    """A solved budget, a capped r and aligned tokens stand beside the measurement, which is of what
-    was promised.
-    """
+    """A solved budget, a capped r and aligned tokens stand beside what was promised."""
     for arm, recorded in (
         (
             "{method: topk, layers: {list: [1]}, budget: {gmacs_ratio: 0.8}}",

@@ -15,11 +15,7 @@ from tokenizers import models
 
 from tests.workers.domain import TEXTS, bytes_bpe
 from workers.data.tokenization import END, FastTokenizer
-from workers.vocabulary import (
-    UnusableVocabulary,
-    Vocabulary,
-    tokenizer_hash,
-)
+from workers.vocabulary import UnusableVocabulary, Vocabulary, tokenizer_hash
 from workers.vocabulary.build import (
     SelectedNgram,
     VocabularyRecipe,
@@ -96,16 +92,14 @@ def brute(
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     documents=st.lists(st.lists(st.integers(0, 2), max_size=9), max_size=3),
     longest=st.integers(2, 4),
     minimum=st.integers(1, 3),
 )
 def test_the_greedy_choice_is_exact(documents: list[list[int]], longest: int, minimum: int) -> None:
-    """On random texts over three tokens, full of overlaps, each choice is the best one that
-    counting all anew finds.
-    """
+    """On random texts full of overlaps each choice is the best that counting anew finds."""
     assert select_ngrams(documents, 4, longest=longest, minimum=minimum) == brute(
         documents, 4, longest, minimum
     )
@@ -142,9 +136,7 @@ def tower() -> FastTokenizer:
 
 
 def test_removal_order_by_hand() -> None:
-    """Absent tokens go first, the longest before others, then the least frequent; letters and
-    special tokens never do.
-    """
+    """Absent tokens first, the longest before others, then the rarest; never letters."""
     names = tower().backend.get_vocab()
     counts = np.zeros(len(names), dtype=np.int64)
     counts[names["ab"]], counts[names["cd"]] = 2, 1

@@ -63,9 +63,7 @@ print(cached("thing", slowly).read_text())
 
 
 def test_the_recipe_is_part_of_the_identity() -> None:
-    """Weights trained on demand have the hash of their recipe, all others none; a model without a
-    recipe is refused.
-    """
+    """Trained weights have their recipe's hash, others none; no recipe is refused."""
     assert set(recipe_hash(TRAINED)) == {"recipe"}
     assert recipe_hash(TRAINED) != recipe_hash(
         TRAINED.model_copy(update={"model": "digits_vit_256"})
@@ -89,9 +87,7 @@ def test_made_once_for_all_processes(cache: Path) -> None:
 
 
 def test_a_maker_that_is_killed_leaves_no_lock_and_nothing_half_made(cache: Path) -> None:
-    """The kernel lets go of the lock of a process that dies by kill -9; the next one removes what
-    it had begun, and makes anew.
-    """
+    """After kill -9 the lock is free, and the next one removes what was begun and makes anew."""
     half = (
         "import os, signal; from workers.cache import cached\ndef make(folder): folder.mkdir();"
         " (folder / 'half').write_text('x'); os.kill(os.getpid(), signal.SIGKILL)\ncached('thing',"
@@ -105,9 +101,7 @@ def test_a_maker_that_is_killed_leaves_no_lock_and_nothing_half_made(cache: Path
 
 
 def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One epoch of training changes the weights, writes them with their facts, and the next process
-    gets the same file.
-    """
+    """Training writes weights with their facts, and the next process gets the same file."""
     monkeypatch.setattr(recipes, "RECIPES", {"digits_vit_64": BRIEF})
     with torch.inference_mode():  # as jobs run
         model = load_vision(TRAINED, torch.device("cpu")).model
@@ -130,9 +124,7 @@ def test_weights_come_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_training_on_demand(tmp_path: Path) -> None:
-    """The shipped recipe reaches 97 % of the held-out digits; the seconds are printed, not tested:
-    they depend on the machine.
-    """
+    """The shipped recipe reaches 97 % of the held-out digits; seconds are printed, not tested."""
     file = tmp_path / "weights.safetensors"
     started = time.monotonic()
     train_vit(RECIPES["digits_vit_64"], file)

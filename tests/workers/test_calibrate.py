@@ -29,9 +29,7 @@ def speaker_of(architecture):
 
 @pytest.mark.parametrize("architecture", ["llama", "phi"])
 def test_rotations_gather_what_inputs_carry(architecture):
-    """Orthogonal, sorted, and uncorrelated: half of the rotated directions carry more of h1 than
-    half of the native ones can.
-    """
+    """Orthogonal, sorted, uncorrelated: half of the directions carry more than native ones can."""
     lm = speaker_of(architecture)
     turns = calibrate.rotations(lm, "topics", TOKENS)
     assert len(turns) == lm.network.layers
@@ -55,9 +53,7 @@ def test_rotations_gather_what_inputs_carry(architecture):
 
 
 def test_what_was_calibrated_is_found_again(tmp_path):
-    """The same model and text are read once; another text, number of tokens or origin has a file of
-    its own.
-    """
+    """Same model and text are read once; another text, number or origin has its own file."""
     lm = speaker_of("gpt2")
     first = calibrate.rotations(lm, "topics", TOKENS)
     (file,) = tmp_path.glob("rotations-*.safetensors")

@@ -56,12 +56,10 @@ def logits_of(
     return torch.stack(seen), done.texts
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", ["qwen2", "gpt2", "mistral"])
 def test_one_graph_gives_what_eager_steps_give(architecture: str) -> None:
-    """Logits and texts are the same on every architecture, and further runs compile nothing
-    anew.
-    """
-    passages = TOGETHER if architecture in ("gpt2", "mistral", "phi") else ALONE
+    """Logits and texts are the same, and further runs compile nothing anew."""
+    passages = TOGETHER if architecture in ("gpt2", "mistral") else ALONE
     decoding: Decoding = "greedy" if architecture in ("qwen2", "mistral") else "teacher_forcing"
     lm, graphs = tiny_llm(architecture), []
 
@@ -78,9 +76,7 @@ def test_one_graph_gives_what_eager_steps_give(architecture: str) -> None:
 
 @pytest.mark.parametrize("kv_cache", ["dynamic", "virtual", None])
 def test_a_cache_that_grows_has_no_one_shape(tmp_path: Path, kv_cache: Any) -> None:
-    """With any other cache than the static one compiling is refused, and the message names the
-    reason and what to write.
-    """
+    """Compiling over any cache but the static one is refused, with what to write."""
     condition = Condition(model=str(saved(tmp_path)), kv_cache=kv_cache, runtime="compile")
     why = (
         f"with kv_cache {kv_cache or 'dynamic'} every token makes the cache longer; write kv_cache:"
@@ -91,9 +87,7 @@ def test_a_cache_that_grows_has_no_one_shape(tmp_path: Path, kv_cache: Any) -> N
 
 
 def test_what_cannot_be_compiled_or_captured_is_refused(tmp_path: Path) -> None:
-    """Row-skipping kernels, CUDA graphs without CUDA, and a cache with a sliding window each give
-    their reason.
-    """
+    """Row skipping, CUDA graphs without CUDA and sliding windows each give their reason."""
     condition = Condition(
         model=str(saved(tmp_path / "plain")), kv_cache="static", runtime="compile"
     )
@@ -151,9 +145,7 @@ def test_compiling_is_in_the_first_call_and_in_no_sample(
 
 @pytest.mark.slow
 def test_the_code_generator_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With torch's own code generator logits and texts are those of eager steps; a fresh process
-    finds the code and runs it.
-    """
+    """Torch's own code generator gives eager's logits; a fresh process finds and runs the code."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "code"))
     requested = job(tmp_path, COMPILED)
     outcome = run(requested, pass_seconds=0.05)

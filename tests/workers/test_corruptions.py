@@ -38,12 +38,10 @@ def distance(one: Image.Image, other: Image.Image) -> float:
     return float(np.sqrt(np.mean((np.asarray(one, float) - np.asarray(other, float)) ** 2)))
 
 
-@pytest.mark.parametrize(("mode", "size"), [("L", 224), ("RGB", 224), ("RGB", 96)])
+@pytest.mark.parametrize(("mode", "size"), [("L", 224), ("RGB", 96)])
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
 def test_each_severity_is_worse(corruption: str, mode: str, size: int) -> None:
-    """A corrupted image has the size and mode it had, and in the mean over images is the farther
-    from what it was the higher the severity.
-    """
+    """Size and mode stay, and higher severities are farther from the image in the mean."""
     before = picture(mode, size).resize((size, size + 8))
     distances = []
     for severity in range(1, 6):
@@ -57,9 +55,7 @@ def test_each_severity_is_worse(corruption: str, mode: str, size: int) -> None:
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS)
 def test_the_same_image_each_time(corruption: str) -> None:
-    """The same name gives the same image; where chance plays a part, another name or severity gives
-    other noise.
-    """
+    """One name gives one image; where chance plays a part, another name gives other noise."""
     one, again, other = (
         np.asarray(corrupt(picture(), corruption, 2, name)) for name in ("a", "a", "b")
     )
@@ -80,9 +76,7 @@ def test_noise_is_as_strong_as_published(corruption: str, sigma: float) -> None:
 
 
 def test_contrast_and_brightness_by_hand() -> None:
-    """Contrast draws values towards the channel's mean; brightness adds to the largest channel and
-    keeps the hue.
-    """
+    """Contrast draws to the channel's mean; brightness adds to the largest channel, hue kept."""
     half = Image.fromarray(np.repeat(np.array([[[0, 0, 0], [200, 100, 50]]], np.uint8), 2, 0))
     flat = np.asarray(corrupt(half, "contrast", 3, "half"), float)
     assert flat[0, 0] == pytest.approx([100 * 0.8, 50 * 0.8, 25 * 0.8], abs=1)
@@ -113,9 +107,7 @@ def test_defocus_spreads_a_point_over_a_disk() -> None:
 
 
 def test_motion_blur_is_half_a_gaussian() -> None:
-    """Radius 15 and sigma 8: 31 steps along a line at most 45 degrees steep, all to one side, of
-    which the first 21 weigh a level or more.
-    """
+    """Radius 15, sigma 8: steps along a line to one side, weighted by half a Gaussian."""
     values = np.asarray(corrupt(a_point(), "motion_blur", 3, "point"), float)
     rows, columns = np.nonzero(values)
     assert columns.max() == 112
@@ -128,9 +120,7 @@ def test_motion_blur_is_half_a_gaussian() -> None:
 
 
 def test_fog_and_frost_by_their_formulas() -> None:
-    """Fog on white is (1 + c f) / (1 + c) for a fractal f from 0 to 1, and black has none; frost is
-    the sum of both in the published shares.
-    """
+    """Fog on white is (1 + c f) / (1 + c), on black nothing; frost adds published shares."""
     white = np.asarray(corrupt(plain(255), "fog", 3, "white"), float) / 255
     fractal = (white * 3.5 - 1) / 2.5
     assert -0.01 < fractal.min() < 0.2
@@ -146,9 +136,7 @@ def test_fog_and_frost_by_their_formulas() -> None:
 
 @pytest.mark.parametrize(("severity", "share"), [(3, 0.05), (4, 0.07), (5, 0.12)])
 def test_elastic_moves_pixels_as_far_as_published(severity: int, share: float) -> None:
-    """On a ramp the change is the displacement: less its affine part, white noise smoothed with
-    sigma 2.44 and times the published amplitude.
-    """
+    """On a ramp the change less its affine part is smoothed noise of the published size."""
     ramp = np.tile(np.arange(16, 240, dtype=np.uint8), (224, 1))
     found = []
     for name in range(4):

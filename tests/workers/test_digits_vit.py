@@ -16,9 +16,7 @@ FIRST_HELD_OUT = [20, 21, 26, 27, 37, 63, 76, 79]
 
 
 def test_a_fifth_of_each_class_is_held_out() -> None:
-    """1 797 digits, of each class about a fifth held out, chosen by what the images show and so the
-    same everywhere.
-    """
+    """Of 1 797 digits a fifth of each class, chosen by what the images show."""
     found = digits()
     assert len(found.labels) == 1797
     shares = [found.held_out[found.labels == label].mean() for label in range(10)]
@@ -28,9 +26,7 @@ def test_a_fifth_of_each_class_is_held_out() -> None:
 
 
 def test_training_and_held_out_images_never_mix() -> None:
-    """No image that is trained on is among those evaluated, nor is its like, pixel by pixel;
-    together they are all.
-    """
+    """No trained image, nor its like, is among those evaluated; together they are all."""
     model = timm.create_model("digits_vit_64")
     learnt, kept = (part.x_BCHW.flatten(1) for part in splits(model))
     assert len(learnt) + len(kept) == 1797
@@ -43,9 +39,7 @@ def test_training_and_held_out_images_never_mix() -> None:
 
 @pytest.mark.parametrize(("name", "patches"), [("digits_vit_64", 64), ("digits_vit_256", 256)])
 def test_the_networks_are_known(name: str, patches: int) -> None:
-    """Planning knows our networks like timm's: the catalogue's line is what is built, and positions
-    start as sines.
-    """
+    """The catalogue's line is what is built, and positions start as sines."""
     network = networks()[name]
     assert network == known_geometry(name)
     assert (network.patch_tokens(32), network.depth, network.class_token) == (patches, 12, True)

@@ -17,51 +17,21 @@ calm = pytest.fixture(autouse=True)(calm)
 PLACELESS = AttentionState(*[torch.empty(0)] * 3, 1.0, *[torch.empty(0)] * 3)
 
 
-def clusters_by_loops(x, count, neighbours):
+def clusters_by_loops(x, count, neighbours, *, own):
     """The definition, token by token: centres in the order of density times peak distance, and the
-    centre of each token.
+    centre of each token; with `own`, as in TCFormer's code, a token is a neighbour of itself.
     """
     n = len(x)
     distance = [[float((a - b).square().mean()) ** 0.5 for b in x] for a in x]
-    nearest = min(neighbours, n - 1)
-    others = [sorted(distance[i][j] ** 2 for j in range(n) if j != i) for i in range(n)]
-    density = [math.exp(-sum(row[:nearest]) / nearest) for row in others]
-    peak = [
-        min((distance[i][j] for j in range(n) if density[j] > density[i]), default=max(distance[i]))
-        for i in range(n)
-    ]
-    centres = sorted(range(n), key=lambda i: -density[i] * peak[i])[:count]
-    return [
-        centres.index(i)
-        if i in centres
-        else min(range(count), key=lambda c: distance[i][centres[c]])
-        for i in range(n)
-    ]
-
-
-@pytest.mark.parametrize(("count", "neighbours"), [(1, 5), (4, 3), (7, 2), (19, 50)])
-def test_clusters_as_defined(count, neighbours):
-    """Batched assignment gives every token the cluster that the definition gives it, image by
-    image.
-    """
-    x = torch.randn(3, 20, 6, dtype=torch.float64)
-    found, _ = assign(squared_distances(x), torch.arange(count)[None], neighbours)
-    assert found.tolist() == [clusters_by_loops(image.float(), count, neighbours) for image in x]
-
-
-def clusters_of_the_code(x, count, neighbours):
-    """The clustering of TCFormer's code token by token, without its noise: the token is a neighbour
-    of itself.
-    """
-    n = len(x)
-    distance = [[float((a - b).norm()) / len(a) ** 0.5 for b in x] for a in x]
-    nearest = min(neighbours, n)
-    density = [
-        math.exp(-sum(each**2 for each in sorted(row)[:nearest]) / nearest) for row in distance
-    ]
+    nearest = min(neighbours, n - (not own))
+    squares = [sorted(distance[i][j] ** 2 for j in range(n) if own or j != i) for i in range(n)]
+    density = [math.exp(-sum(row[:nearest]) / nearest) for row in squares]
     largest = max(map(max, distance))
     peak = [
-        min((distance[i][j] for j in range(n) if density[j] > density[i]), default=largest)
+        min(
+            (distance[i][j] for j in range(n) if density[j] > density[i]),
+            default=largest if own else max(distance[i]),
+        )
         for i in range(n)
     ]
     centres = sorted(range(n), key=lambda i: -density[i] * peak[i])[:count]
@@ -73,22 +43,19 @@ def clusters_of_the_code(x, count, neighbours):
     ]
 
 
+@pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize(("count", "neighbours"), [(1, 5), (4, 3), (7, 4), (10, 5), (19, 50)])
-def test_density_of_the_code(count, neighbours):
-    """`density: code` counts a token among its own neighbours and clusters as the authors' code
-    does.
-    """
-    x = torch.randn(6, 20, 6, dtype=torch.float64)
-    number, distance = torch.arange(count)[None], squared_distances(x)
-    assert assign(distance, number, neighbours, own=True)[0].tolist() == [
-        clusters_of_the_code(image.float(), count, neighbours) for image in x
+def test_clusters_as_defined(count, neighbours, own):
+    """Batched assignment gives the clusters of the definition, and of the authors' code."""
+    x = torch.randn(4, 20, 6, dtype=torch.float64)
+    found, _ = assign(squared_distances(x), torch.arange(count)[None], neighbours, own=own)
+    assert found.tolist() == [
+        clusters_by_loops(image.float(), count, neighbours, own=own) for image in x
     ]
 
 
 def test_merging_conserves():
-    """Sizes keep their sum and tokens their weighted sum, prefix tokens stay, and every merged
-    token is a mean of its cluster.
-    """
+    """Sizes and weighted sums are kept, prefixes stay, merged tokens are means of their cluster."""
     x, size = torch.randn(2, 23, 5), torch.randint(1, 5, (2, 23, 1)).float()
     size[:, :3] = 1
     out, sizes, _ = merge_clusters(3, 6, 4, like=x)(x, size, PLACELESS)
@@ -111,9 +78,7 @@ def test_equal_tokens():
 
 
 def test_the_authors_counts_and_means():
-    """`counts: image` rounds down shares of all patch tokens; `means: plain` weighs all tokens
-    alike, and no size goes on.
-    """
+    """`counts: image` rounds down shares of all tokens; `means: plain` carries no sizes."""
     dpcknn = of_modality("vision")["dpcknn"]
     network = networks()["deit_small_patch16_224"]
     ours = dpcknn.Params(keep_rate=0.7)

@@ -50,9 +50,7 @@ def elsewhere(**variables: str) -> list[object]:
 
 
 def test_the_same_machine_has_the_same_identity_in_any_process() -> None:
-    """Neither thread settings nor hidden GPUs, both of which Ray sets, change the CPU's identity;
-    torch is not needed.
-    """
+    """Neither thread settings nor hidden GPUs change the CPU's identity; torch is not needed."""
     here = environment_of("cpu").environment_id
     assert elsewhere()[1:] == [here, False]
     assert elsewhere(CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", HOSTNAME="elsewhere") == [
@@ -115,9 +113,7 @@ def test_a_device_that_is_not_here_is_refused() -> None:
 
 
 def test_the_allocator_of_cuda_is_a_fact(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either name of its variable counts, the same setting is the same fact, and the CPU's identity
-    knows nothing of it.
-    """
+    """Either variable counts, equal settings are one fact, the CPU's identity has none."""
     before = environment_of("cpu").environment_id
     for name in ALLOCATOR_VARIABLES:
         monkeypatch.delenv(name, raising=False)
@@ -131,9 +127,7 @@ def test_the_allocator_of_cuda_is_a_fact(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_commit_is_that_of_the_checkout() -> None:
-    """The commit git names, marked when tracked files differ from it; an unpacked archive has
-    none.
-    """
+    """The commit git names, marked when files differ; an unpacked archive has none."""
     if not (PROJECT / ".git").exists():
         assert commit() is None
         return
@@ -156,9 +150,7 @@ def test_a_library_that_is_not_installed_is_no_fact(monkeypatch: pytest.MonkeyPa
 
 
 def test_gpu_is_found_by_its_uuid() -> None:
-    """CUDA counts the fastest GPU first and NVML by bus: an index means the GPU that CUDA names,
-    unless both count by bus.
-    """
+    """An index means the GPU that CUDA names, unless both count by bus."""
     uuids = ("GPU-aa", "GPU-ab", "GPU-c")
     assert place_of_gpu("0", uuids, "", lambda: "GPU-c") == 2
     assert place_of_gpu("1", uuids, "FASTEST_FIRST", lambda: "GPU-aa") == 0
@@ -182,9 +174,7 @@ extern "C" int cuDeviceGetUuid(unsigned char* uuid, int device) {
 
 
 def test_uuid_of_cuda_is_written_as_nvml_writes_it(tmp_path: Path) -> None:
-    """Through a library with the functions of CUDA's driver; none without one, or where it has no
-    device.
-    """
+    """Through a library with CUDA's functions; none without one or without a device."""
     assert cuda_uuid(str(tmp_path / "none.so")) is None
     for name, text in {
         "driver": DRIVER,

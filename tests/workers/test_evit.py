@@ -25,9 +25,7 @@ def attended(batch, count, heads=3, width=8):
 @pytest.mark.parametrize("fused_attention", [True, False])
 @pytest.mark.parametrize(("prefix", "kept"), [(1, 4), (2, 1), (5, 9)])
 def test_fuses_what_it_drops(prefix, kept, fused_attention):
-    """Image by image: the best tokens by the class token's attention in order, then the sum of the
-    rest times their attention.
-    """
+    """The best tokens by class attention in order, then the rest summed by their attention."""
     seen, x = attended(2, 16), torch.randn(2, 16, 24)
     given = seen._replace(attention_BHNN=None) if fused_attention else seen
     out, size, _ = keep_best_and_fuse(prefix, 16 - prefix, kept, like=x)(x, None, given)
@@ -41,9 +39,7 @@ def test_fuses_what_it_drops(prefix, kept, fused_attention):
 
 
 def test_counts_the_fused_token():
-    """keep_rate 0.1 at blocks 3, 6 and 9 of DeiT-B leaves 22, 5 and 3 tokens, the class token and
-    the fused one among them.
-    """
+    """keep_rate 0.1 at blocks 3, 6, 9 of DeiT-B leaves 22, 5, 3 tokens with the fused one."""
     stages = Params(keep_rate=0.1)
     assert [block.mlp for block in tokens(stages, DEIT_B, 224)] == [197] * 3 + [22] * 3 + [
         5
@@ -61,9 +57,7 @@ def test_published_macs():
 
 
 def test_no_fused_token_for_a_single_one():
-    """Where one token only would be dropped nothing changes, and aligned counts have the fused
-    token among them.
-    """
+    """Dropping one token changes nothing; aligned counts have the fused token among them."""
     assert dict(Params(keep_rate=0.95, layers=(0,)).left(4, 20)) == {}
     assert dict(Params(keep_rate=0.9, layers=(0,)).left(4, 20)) == {0: 19}
     assert dict(Params(keep_rate=0.5, layers=(0, 1), align=8).left(4, 25, 1)) == {0: 15}

@@ -32,22 +32,10 @@ SHARED = {"budget", "align", "inflect"}
 """Parameters of the interface `token_reduction/__init__.py` that `workers/arms/budget.py` solves
 by."""
 WORDS = {
-    "random",
-    "truncate",
-    "temperature",
-    "data",
-    "file",
-    "layers",
-    "margin",
-    "place",
-    "seed",
-    "sparsity",
-    "alpha",
-    "beta",
-    "tau",
+    *("random", "truncate", "temperature", "data", "file", "layers", "margin", "place", "seed"),
+    *("sparsity", "alpha", "beta", "tau", "implementation", "kernel", "prefill", "quota"),
+    *("energy", "rows", "fused", "merge", "clip", "r"),
 }
-WORDS |= {"implementation", "kernel", "prefill", "quota", "energy", "rows", "fused"}
-WORDS |= {"merge", "clip", "r"}
 """Words with another meaning elsewhere: random weights, a temperature of a GPU, a margin of a
 logit, symbols of statistics, what a GPU runs, the phases of a language model, what a cgroup allows,
 rows of a table, a fused attention, a command, marks beyond a chart's edge, a column of LaTeX."""
@@ -154,9 +142,7 @@ def toy_arm(factor: float) -> Arm:
 
 
 def test_a_vision_method_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file in a folder of methods is planned, refused, counted and timed; nothing else names
-    it.
-    """
+    """A file in a folder of methods is refused, counted and timed; nothing else names it."""
     (tmp_path / "toy_method.py").write_text(dedent(VISION_METHOD))
     monkeypatch.setenv(methods.VARIABLE, str(tmp_path))
     outcome = run(job("latency", VISION, DENSE, toy_arm(2), toy_arm(0)), pass_seconds=0.05)
@@ -170,9 +156,7 @@ def test_a_vision_method_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_language_method_is_one_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, language: Condition
 ) -> None:
-    """The same for a language model, with a counter of the method's own, which is declared
-    nowhere.
-    """
+    """The same for a language model, with a counter that is declared nowhere."""
     (tmp_path / "toy_method.py").write_text(dedent(LANGUAGE_METHOD))
     monkeypatch.setenv(methods.VARIABLE, str(tmp_path))
     outcome = run(
@@ -190,9 +174,7 @@ def test_a_language_method_is_one_file(
 def test_a_timed_metric_is_a_declaration_and_its_measurement(
     declared: None, monkeypatch: pytest.MonkeyPatch, language: Condition
 ) -> None:
-    """One more part of a run in `arms/generation_workload.py` is a series of the samples and a
-    metric in the declared unit.
-    """
+    """One more part of a run is a series of the samples and a metric in its declared unit."""
     parts = Run.parts_s.fget
     monkeypatch.setattr(
         Run, "parts_s", property(lambda run: {**parts(run), "toy": run.tokenizer_s})
@@ -209,9 +191,7 @@ def test_a_timed_metric_is_a_declaration_and_its_measurement(
 def test_a_kind_is_one_file_of_the_workers(
     declared: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file `kinds/NAME.py` runs the jobs of its kind; what it does not declare is the
-    pipeline's.
-    """
+    """`kinds/NAME.py` runs the jobs of its kind; what it does not declare is the pipeline's."""
     (tmp_path / "toy_kind.py").write_text(dedent(KIND))
     monkeypatch.setitem(KINDS, "toy_kind", replace(KINDS["latency"], name="toy_kind"))
     monkeypatch.setattr(workers.kinds, "__path__", [*workers.kinds.__path__, str(tmp_path)])
@@ -223,9 +203,7 @@ def test_a_kind_is_one_file_of_the_workers(
 
 
 def test_values_are_made_by_their_declarations(declared: None) -> None:
-    """The unit is the declared one; a name that is not declared is an error, and so is a counter
-    named like a metric.
-    """
+    """Units are declared; undeclared names and counters named like a metric are errors."""
     assert metric_value("toy", 1.0).unit == "ms"
     assert metric_value("cka_block_3", 1.0).unit == "1"
     assert metric_value("zeroshot_piqa_bits_per_byte", 1.0).unit == "bit"
@@ -236,9 +214,7 @@ def test_values_are_made_by_their_declarations(declared: None) -> None:
 
 
 def test_no_method_and_no_parameter_is_named_outside_its_file() -> None:
-    """A method and a parameter are named in their own file and their technique's folder, and in no
-    other string of the source.
-    """
+    """Methods and parameters are named in their file and technique alone."""
     known = methods.all_methods()
     names = set(known) | {
         field for method in known.values() for field in method.Params.model_fields
@@ -267,9 +243,7 @@ def test_no_method_and_no_parameter_is_named_outside_its_file() -> None:
 
 
 def test_no_method_is_named_in_a_longer_text_of_the_pipeline() -> None:
-    """Messages and names of classes and functions of the workers' pipeline name no method
-    either.
-    """
+    """Messages and names of the workers' pipeline name no method either."""
     names = "|".join(set(methods.all_methods()) - WORDS)
     pipeline = [
         ROOT / "workers" / folder

@@ -24,9 +24,7 @@ def on_a_circle(*degrees):
 
 
 def test_known_answer():
-    """On a quarter of a circle it takes the other end, then the middle, then what is left farthest
-    off, and leaves the rest.
-    """
+    """On a quarter circle: the other end, the middle, then what is farthest off."""
     near = similarity(on_a_circle(0.0, 10.0, 25.0, 50.0, 90.0))
     assert farthest_first(near, torch.tensor([[0]]), 4).tolist() == [[0, 4, 3, 2, 1]]
     assert farthest_first(near, torch.tensor([[3]]), 3).tolist()[0][:3] == [3, 0, 4]
@@ -35,9 +33,7 @@ def test_known_answer():
 
 
 def test_each_step_maximises_the_least_distance():
-    """Each token chosen is, image by image, as far from those before as any token is: what loops
-    over all distances find.
-    """
+    """Each token chosen is as far from those before as any is, by loops over all distances."""
     points = torch.randn(3, 40, 6)
     order = farthest_first(similarity(points), torch.tensor([[7, 2], [0, 39], [5, 6]]), 25)
     for image, chosen in zip(

@@ -8,18 +8,12 @@ import pytest
 import torch
 
 from tests.workers.tiny_vits import small
-from workers.kinds.accuracy import (
-    FeatureSimilarity,
-    diversity,
-    features,
-)
+from workers.kinds.accuracy import FeatureSimilarity, diversity, features
 from workers.methods.vision import hquota
 
 
 def test_diversity_by_hand() -> None:
-    """Equal tokens have none, orthogonal ones a cosine distance of 1, opposite ones 2; of a single
-    token it is not known.
-    """
+    """Equal tokens 0, orthogonal 1, opposite 2; of a single token it is not known."""
     equal, orthogonal, opposite = (
         torch.tensor([[1.0, 0], [2, 0]]),
         torch.tensor([[1.0, 0], [0, 3]]),
@@ -32,9 +26,7 @@ def test_diversity_by_hand() -> None:
 
 
 def test_cka_of_known_features() -> None:
-    """CKA is 1 for features turned and scaled, about 0 for features that have nothing in common,
-    and the angle is the angle.
-    """
+    """1 for turned and scaled features, about 0 for unrelated ones; the angle is the angle."""
     torch.manual_seed(0)
     turned, common, right = FeatureSimilarity(), FeatureSimilarity(), FeatureSimilarity()
     rotation = torch.linalg.qr(torch.randn(8, 8, dtype=torch.double))[0]

@@ -84,9 +84,7 @@ def times_put_back(data: Path) -> None:
 def test_a_change_that_keeps_names_and_sizes_changes_the_identity(
     data: Path, change: Callable[[Path], None]
 ) -> None:
-    """Swapped images, another label and a file whose times were put back: all of the same size, and
-    each another hash.
-    """
+    """Swapped images, another label, times put back: same sizes, another hash."""
     before = requested(data)
     assert requested(data) == before
     change(data)
@@ -107,9 +105,7 @@ def test_unchanged_files_are_read_once(data: Path) -> None:
 def test_a_file_that_changed_just_now_is_read_again(
     data: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Within a tick of the file system's clock a second change would not show, so that no hash of a
-    new file is kept.
-    """
+    """No hash of a new file is kept: a second change in one clock tick would not show."""
     monkeypatch.setattr(data_sets, "SETTLED_NS", 2_000_000_000)
     content_hashes(str(data))
     (kept,) = (
@@ -121,8 +117,7 @@ def test_a_file_that_changed_just_now_is_read_again(
 
 
 @pytest.mark.parametrize(
-    "damage",
-    ["", "{", "[]", '{"ant/0.png": [1, 2]}', '{"format": 99, "files": {}}'],
+    "damage", ["", "{", "[]", '{"ant/0.png": [1, 2]}', '{"format": 99, "files": {}}']
 )
 def test_a_damaged_cache_costs_time_only(data: Path, cache: Path, damage: str) -> None:
     """What cannot be read is made anew."""
@@ -134,9 +129,7 @@ def test_a_damaged_cache_costs_time_only(data: Path, cache: Path, damage: str) -
 
 
 def test_reading_is_shown(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The observer gets how much is read of how much; the second time nothing is, and it gets
-    nothing.
-    """
+    """The observer gets how much is read of how much, and nothing the second time."""
     monkeypatch.setattr(data_sets, "REPORT_S", 0.0)
     seen: list[tuple[int, int]] = []
     content_hashes(str(data), lambda read, total: seen.append((read, total)))
@@ -149,9 +142,7 @@ def test_reading_is_shown(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_read_before_an_interruption_is_kept(data: Path, cache: Path) -> None:
-    """A file that cannot be read ends it with that error; the hashes of those before it are in the
-    cache.
-    """
+    """Hashes of files before an unreadable one are in the cache."""
     (data / "unreadable.png").symlink_to("/proc/self/mem")
     with pytest.raises(OSError, match="Input/output error"):
         content_hashes(str(data))

@@ -12,7 +12,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from tests.workers.domain import CONFIGS, TEXTS, bytes_bpe, lm
+from tests.workers.domain import TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.models.language import LanguageModel
 from workers.training.optimisation import warmup_cosine
@@ -58,10 +58,8 @@ def nats(made: LanguageModel, text: str) -> float:
     return float(torch.nn.functional.cross_entropy(logits[0, :-1], tokens[0, 1:]))
 
 
-@pytest.mark.parametrize("architecture", tuple(CONFIGS))
-def test_the_first_and_the_last_layer_move_and_those_between_do_not(
-    architecture: str,
-) -> None:
+@pytest.mark.parametrize("architecture", ["gpt2", "llama", "phi"])
+def test_the_first_and_the_last_layer_move_and_those_between_do_not(architecture: str) -> None:
     """Embedding, head, first and last layer change, all of them; no other parameter is tuned."""
     made = untied(architecture)
     weights, losses = tune(made, TEXTS, BRIEF)
@@ -92,9 +90,7 @@ def test_it_learns() -> None:
 
 
 def test_the_same_text_for_any_tokenizer() -> None:
-    """Pieces are cut by characters, so that the control reads the same ones: whole lines, and
-    together the whole text.
-    """
+    """Pieces are cut by characters: whole lines, and together the whole text."""
     pieces = list(cut(TEXTS, 300))
     assert "".join(pieces) == "".join(TEXTS)
     assert max(map(len, pieces)) <= 300
@@ -103,9 +99,7 @@ def test_the_same_text_for_any_tokenizer() -> None:
 
 
 def test_the_same_seed_gives_the_same_weights() -> None:
-    """Two runs are bit for bit equal, another seed is not, and the caller's random state is not
-    touched.
-    """
+    """Bit for bit, unlike another seed; the caller's random state is not touched."""
     made = untied()
     torch.manual_seed(5)
     state = torch.get_rng_state()
@@ -119,9 +113,7 @@ def test_the_same_seed_gives_the_same_weights() -> None:
 
 
 def test_kept_as_safetensors_with_facts(cache: Path) -> None:
-    """One file with weights and what tuning wrote down, made once; a copy gets its weights and
-    shares all others.
-    """
+    """One file with weights and facts, made once; a copy shares all other weights."""
     made = untied()
     file = tuned(made, TEXTS, BRIEF, made_of="a")
     written = file.stat().st_mtime_ns
@@ -165,9 +157,7 @@ def test_what_cannot_be_tuned() -> None:
 
 @pytest.mark.parametrize("steps", [1, 2, 10, 100])
 def test_the_learning_rate_rises_and_falls(steps: int) -> None:
-    """Up to the highest in a tenth of the steps, then down, never to zero while there are steps
-    left.
-    """
+    """Up in a tenth of the steps, then down, never to zero while there are steps left."""
     shares = [warmup_cosine(step, steps, offset=1) for step in range(steps)]
     assert max(shares) == 1
     assert min(shares) > 0

@@ -66,9 +66,7 @@ def answered(requested: Job, **options: Any) -> Outcome:
 
 
 def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
-    """Times of the whole and of its parts in the same rounds, MACs, memory of the cache, and rates
-    that follow from the times.
-    """
+    """Times of whole and parts, MACs, memory of the cache, and rates that follow."""
     outcome = answered(
         job(
             place,
@@ -130,9 +128,7 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
 
 
 def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: Any):
-    """Each failure has its own reason, and the other arms are measured as if alone; a method's
-    counters become rows.
-    """
+    """Each failure has its own reason; a method's counters become rows."""
     arms = [
         DENSE,
         scripted_language_arm("refusing", refusal="not today"),
@@ -175,9 +171,7 @@ def sparse(method: str, **more: Any) -> Arm:
 
 
 def test_macs_are_those_of_what_ran_and_not_of_the_promise(place: dict[str, str]):
-    """Two sequences at once fall back to dense products: no kernel call, no MACs left out, every
-    weight read.
-    """
+    """Two sequences fall back to dense products: no MACs left out, every weight read."""
     outcome = answered(job(place, [DENSE, *map(sparse, SPARSE)], batch_size=2))
     assert not outcome.failures
     dense, network = outcome.arms[0], load_language(Condition(**place)).network
@@ -193,31 +187,27 @@ def test_macs_are_those_of_what_ran_and_not_of_the_promise(place: dict[str, str]
         )
 
 
-@pytest.mark.parametrize("method", SPARSE)
-def test_macs_left_out_are_counted(place: dict[str, str], method: str):
-    """One sequence: MACs and bandwidth follow from the sparsity that the kernels reached; TEAL's is
-    not the requested one.
-    """
-    outcome = answered(job(place, [DENSE, sparse(method)]))
+def test_macs_left_out_are_counted(place: dict[str, str]):
+    """MACs and bandwidth follow from the reached sparsity; TEAL's is not the requested one."""
+    outcome = answered(job(place, [DENSE, *map(sparse, SPARSE)]))
     assert not outcome.failures
-    dense, arm = outcome.arms
-    found, network = metrics(arm), load_language(Condition(**place)).network
-    assert found["kernel_calls"] > 0
+    dense, network = outcome.arms[0], load_language(Condition(**place)).network
     layers = network.layers * network.layer_macs
-    left_out = found["achieved_sparsity"] * layers
-    assert 1e9 * (dense.gmacs - arm.gmacs) == pytest.approx(5 * left_out)
-    assert 1e9 * (metrics(dense)["gmacs_tpot"] - found["gmacs_tpot"]) == pytest.approx(left_out)
-    read = 4 * (layers + network.head_macs - left_out + 1e9 * found["gmacs_overhead_tpot"])
-    assert found["achieved_gb_per_s"] * found["tpot"] / 1e3 * 1e9 == pytest.approx(read)
-    module = methods.of_modality("language")[method]
-    promised = module.skipped(module.Params(**sparse(method).stack[0].params), network, 1)
-    assert (left_out == pytest.approx(promised)) == (method != "teal")
+    for method, arm in zip(SPARSE, outcome.arms[1:], strict=True):
+        found = metrics(arm)
+        assert found["kernel_calls"] > 0
+        left_out = found["achieved_sparsity"] * layers
+        assert 1e9 * (dense.gmacs - arm.gmacs) == pytest.approx(5 * left_out)
+        assert 1e9 * (metrics(dense)["gmacs_tpot"] - found["gmacs_tpot"]) == pytest.approx(left_out)
+        read = 4 * (layers + network.head_macs - left_out + 1e9 * found["gmacs_overhead_tpot"])
+        assert found["achieved_gb_per_s"] * found["tpot"] / 1e3 * 1e9 == pytest.approx(read)
+        module = methods.of_modality("language")[method]
+        promised = module.skipped(module.Params(**sparse(method).stack[0].params), network, 1)
+        assert (left_out == pytest.approx(promised)) == (method != "teal")
 
 
 def test_quality_counts_the_macs_that_were_left_out(place: dict[str, str], tmp_path: Path):
-    """The same in a quality job, where masked tokens stand for decoded ones; LaRoSA's online form
-    leaves none out.
-    """
+    """Masked tokens stand for decoded ones; LaRoSA's online form leaves none out."""
     arms = [DENSE, sparse("teal"), sparse("larosa", form="online")]
     place = {**place, "model": str(saved(tmp_path / "model", max_position_embeddings=1024))}
     requested = job(place, arms, QUICK.model_copy(update={"characters": 3000})).model_copy(
@@ -251,9 +241,7 @@ def test_an_arm_that_generates_another_text_is_flagged(
 
 @pytest.mark.slow
 def test_a_fresh_process_for_each_arm(place: dict[str, str]):
-    """What an arm takes alone is read in a process of its own: its load time, and a peak that holds
-    at least its weights.
-    """
+    """Load time, and a peak that holds at least the weights, of a process of its own."""
     outcome = answered(job(place, [DENSE]), isolated=True)
     found = metrics(outcome.arms[0])
     assert not outcome.arms[0].flags

@@ -9,21 +9,13 @@ import pynvml
 import pytest
 
 from sweeps.model.metrics import SYSTEM_METRICS
-from workers.measure.counters import (
-    EVENT_REASONS,
-    GpuSamples,
-    competing,
-    foreign_mib,
-    slowdowns,
-)
+from workers.measure.counters import EVENT_REASONS, GpuSamples, competing, foreign_mib, slowdowns
 
 MIB = 2**20
 
 
 def test_gpu_samples_become_readings_and_flags() -> None:
-    """Thermal and hardware reasons are slowdowns; a power cap, idle clocks and a lone process are
-    only read.
-    """
+    """Heat and hardware reasons are slowdowns; power caps and idle clocks are only read."""
     capped, heat = EVENT_REASONS["sw_power_cap"], EVENT_REASONS["hw_thermal_slowdown"]
     graphics = GpuSamples()
     graphics.values = {

@@ -117,17 +117,8 @@ def test_frequency_as_set_or_as_listed(made: MadeMachine) -> None:
     assert counters.clocks == [2000, 1200]
 
 
-def test_a_processor_without_a_listed_frequency(made: MadeMachine) -> None:
-    """As ARM: there is none."""
-    made.write("proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 50.00\n")
-    if not Path("/sys/devices/system/cpu/cpu0/cpufreq").exists():
-        assert "mhz" not in HostCounters(THREADS, made.root).look()
-
-
 def test_everything_that_changes_meanwhile_is_a_reading(made: MadeMachine) -> None:
-    """Heat, quota, energy, clocks and steal between the start and the end of a block, and between
-    its rounds.
-    """
+    """Heat, quota, energy, clocks and steal over a block and between its rounds."""
     made.stat(busy=100, steal=0)
     made.cgroup2("box", usec=0, times=0)
     made.energy("intel-rapl:0", "package-0", 90, largest=100)

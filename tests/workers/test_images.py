@@ -67,9 +67,7 @@ def levels(data: str) -> list[int]:
 
 
 def test_a_folder_of_class_folders(tmp_path: Path) -> None:
-    """Classes and images come in the order of their names, deeper folders included; other files and
-    hidden ones are no images.
-    """
+    """Classes and images in the order of names, deeper ones too; other files are no images."""
     data = folder(tmp_path, cat=2, ant=1)
     (tmp_path / "cat" / "more").mkdir()
     (tmp_path / "cat" / "more" / "x.PNG").write_bytes(written(9))
@@ -84,9 +82,7 @@ def test_a_folder_of_class_folders(tmp_path: Path) -> None:
 
 
 def test_a_class_map_names_some_of_the_outputs(tmp_path: Path) -> None:
-    """With class_map.txt the classes stand for the outputs that it names, and need not be all; what
-    is wrong in it is named.
-    """
+    """Classes stand for the outputs that class_map.txt names; what is wrong in it is named."""
     data = folder(tmp_path, cat=1, ant=1)
     with pytest.raises(DataError, match="2 classes and the model's head 1000"):
         images(data).outputs(1000)
@@ -104,9 +100,7 @@ def test_a_class_map_names_some_of_the_outputs(tmp_path: Path) -> None:
 
 
 def test_folders_of_imagenet_map_by_name(tmp_path: Path) -> None:
-    """The 200 folders of ImageNet-R stand for the outputs that timm lists; one that is none of the
-    1000 classes, or a head of another size, needs a class map.
-    """
+    """ImageNet-R's folders stand for timm's outputs; others need a class map."""
     info = Path(timm.__file__).parent / "data" / "_info"
     names = (info / "imagenet_r_synsets.txt").read_text().split()
     data = folder(tmp_path, **dict.fromkeys(reversed(names), 1))
@@ -131,9 +125,7 @@ def test_nothing_there(tmp_path: Path, form: str) -> None:
 
 
 def test_parquet(tmp_path: Path) -> None:
-    """Parquet files are read row group by row group, in the order of their names, with the names of
-    the classes.
-    """
+    """Files are read by row group, in the order of names, with the classes' names."""
     (tmp_path / "data").mkdir()
     for part, (shades, labels) in enumerate([([1, 2, 3], [0, 1, 1]), ([4, 5], [1, 0])]):
         file = tmp_path / "data" / f"test-0000{part}-of-00002.parquet"
@@ -148,9 +140,7 @@ def test_parquet(tmp_path: Path) -> None:
 
 
 def test_saved_to_disk(tmp_path: Path) -> None:
-    """What `datasets` saves, Arrow streams in a folder for each split, is read the same way; a
-    split has to be named.
-    """
+    """Arrow streams of `datasets` are read the same way; a split has to be named."""
     for split, shade in (("test", 7), ("train", 8)):
         (tmp_path / split).mkdir()
         with pa.OSFile(str(tmp_path / split / "data-00000-of-00001.arrow"), "wb") as sink:
@@ -167,9 +157,7 @@ def test_saved_to_disk(tmp_path: Path) -> None:
 
 
 def test_columns_without_meaning(tmp_path: Path) -> None:
-    """A table without images or classes, labels that are no classes, and a broken file are
-    named.
-    """
+    """No images, no classes, labels that are no classes, a broken file: each is named."""
     file = tmp_path / "x.parquet"
     data = f"huggingface:{file}"
     pq.write_table(pa.table({"text": ["a"], "label": [0]}), file)
@@ -202,9 +190,7 @@ def test_preprocessing_is_timms(tmp_path: Path) -> None:
 
 
 def test_corruption_comes_before_normalisation() -> None:
-    """The corruption is that of the cut-out picture at the condition's size; another size gets the
-    same picture, resized.
-    """
+    """It is that of the cut-out picture; another size gets the same picture, resized."""
     condition = Condition(model="test_vit", image_size=64, corruption="pixelate", severity=5)
     image = Image.fromarray(
         np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
@@ -219,8 +205,7 @@ def test_corruption_comes_before_normalisation() -> None:
     assert not torch.equal(found[64], clean(image, "x")[64])
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_unreadable_images_are_named_and_the_rest_is_read(tmp_path: Path, threads: int) -> None:
+def test_unreadable_images_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     """Broken, cut-off and empty files are named; all others come in order, in batches."""
     data = folder(tmp_path, cat=12)
     whole = io.BytesIO()
@@ -235,7 +220,7 @@ def test_unreadable_images_are_named_and_the_rest_is_read(tmp_path: Path, thread
         (tmp_path / "cat" / name).write_bytes(content)
     found = images(data)
     prepare = Preprocessing(MODEL, Condition(model="test_vit", image_size=64), {64})
-    seen = list(batches(found, range(12), prepare, 4, threads))
+    seen = list(batches(found, range(12), prepare, 4, 3))
     assert [batch.places for batch in seen] != [(0, 1, 2, 3), (4, 5, 6, 7), (8, 9, 10, 11)]
     named = {name for batch in seen for name in batch.unreadable}
     assert named == {"cat/3.png", "cat/5.png", "cat/7.png"}

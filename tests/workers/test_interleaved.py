@@ -57,9 +57,7 @@ def test_stops_at_the_first_look_when_the_interval_is_narrow() -> None:
 
 
 def test_looks_only_on_schedule() -> None:
-    """Rounds end at `pairs_min` or where they have grown by a quarter, so that no lucky moment in
-    between can end them.
-    """
+    """Rounds end at `pairs_min` or a quarter more: no lucky moment can end them."""
     ends = set()
     for noise in (0.02, 0.03, 0.04, 0.05):
         steps = [noisy(1, noise, 1), noisy(1, noise, 2)]
@@ -73,9 +71,7 @@ def test_looks_only_on_schedule() -> None:
 
 
 def test_stops_when_more_rounds_of_this_visit_would_hardly_help() -> None:
-    """What differs between visits keeps the interval wider than requested, however many rounds one
-    of them adds.
-    """
+    """What differs between visits keeps the interval wide however many rounds one adds."""
     steps, protocol = (
         [noisy(1, 0.02, 1), noisy(1, 0.02, 2)],
         Protocol(pairs_max=10_000, half_width=0.001, budget_s=60),
@@ -109,9 +105,7 @@ def test_without_pairs_the_medians_decide() -> None:
 
 
 def test_each_round_runs_every_arm_once_in_a_random_but_repeatable_order() -> None:
-    """All orders of three arms turn up, the same ones for the same seed, and `order` holds what
-    really ran.
-    """
+    """All orders turn up, the same for one seed, and `order` holds what really ran."""
     ran: list[int] = []
 
     def step(column: int) -> TimedStep:
@@ -132,21 +126,6 @@ def test_each_round_runs_every_arm_once_in_a_random_but_repeatable_order() -> No
     other = timed([step(column) for column in range(3)], [Pair(0, 1)], protocol, seed="another job")
     assert again == samples
     assert other.order != samples.order
-
-
-def test_rows_keep_the_columns_whatever_the_order() -> None:
-    """The cell of an arm holds that arm's time in every round, and `arms` names the job's arm
-    behind it.
-    """
-    samples = timed(
-        [lambda: 1.0, lambda: 2.0, lambda: 4.0],
-        [Pair(0, 3)],
-        Protocol(pairs_min=6, pairs_max=6),
-        arms=(0, 3, 5),
-    )
-    assert set(samples.seconds) == {(1.0, 2.0, 4.0)}
-    assert samples.arms == (0, 3, 5)
-    assert samples.event_seconds is None
 
 
 def test_an_arm_may_have_two_columns() -> None:
@@ -175,9 +154,7 @@ def test_an_arm_may_have_two_columns() -> None:
 
 
 def test_bursts_run_each_arm_once_in_one_go_between_rounds() -> None:
-    """After the first and every 20 rounds, `burst` samples of each arm, a value for each; an arm of
-    two columns has one.
-    """
+    """After the first and every 20 rounds `burst` samples of each arm, in one go."""
     ran: list[int] = []
 
     def step(place: int, seconds: float) -> TimedStep:
@@ -210,9 +187,7 @@ def test_bursts_run_each_arm_once_in_one_go_between_rounds() -> None:
 
 
 def test_further_times_find_their_columns() -> None:
-    """An arm of two columns took its times in the order in which these ran, in each round
-    another.
-    """
+    """An arm of two columns took its times in the order in which these ran."""
     orders = [(0, 1, 2), (2, 1, 0), (1, 2, 0)]
     series = {3: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 5: [10.0, 20.0, 30.0]}
     assert by_column(series, (3, 5, 3), orders) == (
@@ -255,9 +230,7 @@ def test_device_time_stands_beside_wall_time() -> None:
 
 @pytest.mark.parametrize("fault", [RuntimeError("no"), TimedOut("late")])
 def test_an_error_names_its_arm(fault: BaseException) -> None:
-    """What a step raises arrives with the step's column, in calibration, warm-up and rounds
-    alike.
-    """
+    """What a step raises arrives with its column, in calibration, warm-up and rounds."""
 
     def raising() -> None:
         raise fault
@@ -312,8 +285,6 @@ def test_warm_up_gives_up_and_is_not_steady() -> None:
 
 
 def test_the_inner_loop_is_what_the_fastest_arm_needs() -> None:
-    """Equal for all arms: an arm with fewer forwards per sample would pay for cold caches more
-    often.
-    """
+    """Equal for all arms: fewer forwards per sample would pay for cold caches more often."""
     assert calibrate([lambda: 1e-4, lambda: 1.0], clock) >= 10
     assert calibrate([lambda: 1.0, lambda: 2.0], clock) == 1

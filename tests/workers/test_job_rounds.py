@@ -19,9 +19,7 @@ MANY = 10**6
 
 
 def test_a_job_out_of_time_keeps_its_pairs_and_skips_its_passes() -> None:
-    """A time-out too short for the fewest pairs hands back those that are in; what was skipped is
-    flagged and absent.
-    """
+    """Too short a time-out hands back the pairs that are in; skipped passes are flagged."""
     run(job([DENSE]), pass_seconds=PASS_S)  # loading the model is not what is to be cut short here
     outcome = run(
         job([DENSE, TOPK], Protocol(pairs_min=MANY, pairs_max=MANY, budget_s=60, timeout_s=4))
@@ -59,9 +57,7 @@ def test_time_is_kept_for_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_cpu_has_no_pass_for_its_energy() -> None:
-    """No counter of energy is read on a CPU, so its arms are not run for seconds in a pass of their
-    own.
-    """
+    """No counter of energy is read on a CPU, so its arms have no pass for it."""
     started = time.monotonic()
     outcome = run(job([DENSE, TOPK]), pass_seconds=100)
     assert time.monotonic() - started < 60
@@ -86,9 +82,7 @@ def test_the_baseline_of_most_pairs_is_timed_twice() -> None:
 
 
 def test_a_method_that_removes_nothing_at_a_size_is_flagged() -> None:
-    """ToMe that merges 6 % of 4 tokens merges none; an arm with overrides, or slowed, does
-    something else than the baseline.
-    """
+    """ToMe at 6 % of 4 tokens merges none; overrides and a wait are no such thing."""
     tome = Step(method="tome", params={"r_ratio": 0.06})
     arms = [
         DENSE,

@@ -28,9 +28,7 @@ def kind_of(one: Job) -> LatencyKind:
 
 
 def test_a_visit_measures_like_a_job() -> None:
-    """Pairs for its budget, equal warm-up, memory and throughput; every column is counted, and
-    nothing is flagged as unsteady.
-    """
+    """Pairs for its budget, equal warm-up, memory and throughput, no unsteady flag."""
     outcome = run(job([DENSE, TOPK], VISIT), pass_seconds=PASS_S)
     assert not outcome.failures
     assert outcome.samples is not None
@@ -79,9 +77,7 @@ def test_the_least_rounds_come_before_the_budget() -> None:
 
 
 def test_every_visit_copies_the_weights_once() -> None:
-    """Arms of a visit share weights with each other, and none with the kept model or another visit;
-    both slots are copies.
-    """
+    """Arms of a visit share weights with each other, and with nothing else."""
     first, second = (kind_of(job([DENSE, TOPK], VISIT)) for _ in range(2))
     dense, topk = (first.prepare(index) for index in (0, 1))
     twin, other = first.twin(dense), second.prepare(0)
@@ -97,9 +93,7 @@ def test_every_visit_copies_the_weights_once() -> None:
 
 
 def test_a_compiled_arm_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiling takes longer than many visits: later ones run what the first has made, which is one
-    copy in both slots.
-    """
+    """Later visits run what the first has made, one copy in both slots."""
     monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
     compiled = Arm(overrides=Overrides(runtime="compile"))
     jobs = [job([DENSE, compiled], VISIT).model_copy(update={"round": turn}) for turn in range(2)]
@@ -110,9 +104,7 @@ def test_a_compiled_arm_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("arms", [(0, 1, 2, 3, 4, 0), (0, 1, 2, 0), (0, 1, 0)])
 def test_no_arm_follows_itself_where_another_order_exists(arms: tuple[int, ...]) -> None:
-    """Also from one round to the next; with three columns, two of one arm, every second round
-    begins with what ended the last.
-    """
+    """Also across rounds; with three columns every second round begins as the last ended."""
     orders: list[tuple[int, ...]] = []
     for turn in range(200):
         orders.append(spread_order(arms, f"seed:{turn}", orders[-1][-1] if orders else None))

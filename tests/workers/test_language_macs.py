@@ -40,9 +40,7 @@ def one_by_one(lm: LanguageModel, tokens: int) -> int:
     ],
 )
 def test_macs_by_geometry(architecture: str, more: dict[str, Any]) -> None:
-    """The closed form is what is multiplied: attention over the tokens before and including each,
-    or over a window of them.
-    """
+    """The closed form is what is multiplied, over all tokens before or over a window."""
     lm = tiny_llm(architecture, **more)
     network = lm.network
     assert network.macs(20, 9) == one_by_one(lm, 29) - 19 * network.head_macs

@@ -9,16 +9,13 @@ import pytest
 import torch
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.condition import Condition, Overrides, Rectangle
+from sweeps.model.condition import Overrides, Rectangle
 from sweeps.model.job import Arm, Pair, Protocol, Step
 from sweeps.model.outcome import ANSWERING_FAILURES, Outcome
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import DENSE, MODEL, PASS_S, SIZE, TOPK, job, metrics, reasons
 from workers.errors import alarm
 from workers.kinds.latency import consistent, possible
-from workers.measure.environment import cores
-from workers.measure.process_state import use_threads
-from workers.measure.readings import Energy
 from workers.models.runtime import Forwards
 from workers.run import run
 
@@ -26,9 +23,7 @@ scripted_arm = pytest.fixture(method_files)
 
 
 def test_an_outcome_holds_everything_that_was_measured() -> None:
-    """Times, MACs, tokens, parameters, memory and throughput of both arms; nothing invented for
-    what a CPU has not.
-    """
+    """Times, MACs, tokens, memory and throughput of both arms; nothing invented on a CPU."""
     before = time.time()
     outcome = run(job([DENSE, TOPK], batch_size=3))
     assert not outcome.failures
@@ -88,9 +83,7 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
 
 
 def test_arms_may_override_the_condition() -> None:
-    """An arm at another size or in another dtype is measured in the same job, each on its own
-    input.
-    """
+    """Another size or dtype is measured in the same job, each on its own input."""
     wide = Rectangle(height=32, width=48)
     other = [Arm(overrides=Overrides(image_size=size)) for size in (64, wide)]
     other.append(Arm(overrides=Overrides(dtype="bfloat16")))
@@ -115,22 +108,8 @@ def test_a_batch_or_time_mistake_breaks_the_identity(batch: int) -> None:
     )
 
 
-def test_energy_by_hand() -> None:
-    """10 J in 2 s for 5 images are 2 J each at 5 W; there is no metric of what was not made, or
-    where nothing can be read.
-    """
-    found = [
-        (metric.name, metric.value, metric.unit)
-        for metric in Energy(10, 2).metrics({"image": 5, "char": 0}, 3)
-    ]
-    assert found == [("energy_per_image", 2, "J"), ("mean_power", 5, "W")]
-    assert Energy().metrics({"image": 5}, 3) == []
-
-
 def test_failing_arms_fail_alone(scripted_arm: Any) -> None:
-    """Each failure has its reason, arm, message and traceback, and the other arms are measured as
-    if alone.
-    """
+    """Each failure has reason, arm, message and traceback; the others are measured."""
     arms = [
         DENSE,
         scripted_arm("refusing", refusal="not today"),
@@ -190,9 +169,7 @@ def test_a_broken_promise_of_tokens_is_flagged(scripted_arm: Any) -> None:
 
 @pytest.mark.alone
 def test_a_time_out_while_timing_is_the_jobs_and_no_answer(scripted_arm: Any) -> None:
-    """Which arm meets the alarm is chance: no arm is blamed, nothing is answered, and the
-    comparisons stay open.
-    """
+    """Which arm meets the alarm is chance: none is blamed, and nothing is answered."""
     arms = [DENSE, scripted_arm("hanging", "if len(calls) > 12: time.sleep(60)"), TOPK]
     run(job([DENSE]), pass_seconds=PASS_S)  # loading the model is not what is to be cut short here
     with alarm(4):
@@ -218,9 +195,7 @@ def test_a_time_out_while_timing_is_the_jobs_and_no_answer(scripted_arm: Any) ->
 def test_event_times_lie_in_the_wall_time_within_a_tolerance(
     device_s: float, wall_s: float, inner: int, fits: bool
 ) -> None:
-    """Two clocks read one sample: a thousandth, and a microsecond for the two events of a sample,
-    contradict nothing.
-    """
+    """A thousandth, and a microsecond for a sample's two events, contradict nothing."""
     assert possible(np.array([device_s / 2, device_s]), np.array([wall_s, wall_s]), inner) is fits
 
 
@@ -231,9 +206,7 @@ LATE = """if "_run_alone" in {frame.function for frame in __import__("inspect").
 
 @pytest.mark.alone
 def test_a_time_out_after_timing_leaves_the_times(scripted_arm: Any) -> None:
-    """The alarm rings while an arm runs alone for its memory: that pass is skipped, and the arm is
-    answered by its samples.
-    """
+    """An alarm in the pass for memory skips it, and the arm is answered by its samples."""
     arms = [DENSE, scripted_arm("late", LATE), TOPK]
     protocol = Protocol(pairs_min=6, pairs_max=6, budget_s=0.1, timeout_s=5)
     run(job([DENSE]), pass_seconds=PASS_S)
@@ -242,12 +215,3 @@ def test_a_time_out_after_timing_leaves_the_times(scripted_arm: Any) -> None:
     assert reasons(outcome) == {}
     assert outcome.samples is not None
     assert ["pass_skipped" in arm.flags for arm in outcome.arms] == [False, True, False]
-
-
-def test_threads_are_the_requested_ones() -> None:
-    """One thread when one is requested, and every core otherwise, whatever was set before."""
-    point = Condition(model=MODEL, image_size=SIZE)
-    use_threads(point.model_copy(update={"threads": 1}))
-    assert torch.get_num_threads() == 1
-    use_threads(point)
-    assert torch.get_num_threads() == max(1, int(cores()))

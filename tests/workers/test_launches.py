@@ -49,9 +49,7 @@ def operators(model, batch):
 
 @pytest.mark.parametrize(("name", "batch"), BUDGET)
 def test_a_reducing_block_adds_few_operators(name, batch):
-    """Every block that reduces adds no more operators to those of the unmodified model than its
-    budget allows, and some.
-    """
+    """Reducing blocks add some operators, and no more than their budget allows."""
     method, model = of_modality("vision")[name], small("plain")
     amount = (
         {"r": (2, 2, 2, 2)}

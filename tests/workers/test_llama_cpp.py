@@ -116,9 +116,7 @@ def test_refusals(tmp_path: Path) -> None:
     assert load_language(point).network.architecture == "llama"
     teal = methods.all_methods()["teal"]
     step = Step(
-        method="teal",
-        version=teal.VERSION,
-        params=teal.EXAMPLES[0].model_dump(mode="json"),
+        method="teal", version=teal.VERSION, params=teal.EXAMPLES[0].model_dump(mode="json")
     )
     with pytest.raises(Unsupported, match="teal cannot run with runtime llamacpp"):
         build_language(point, Arm(stack=(step,)), {})

@@ -48,50 +48,10 @@ def test_a_folder_is_what_was_saved(tmp_path: Path, architecture: str):
     assert not lm.model.training
 
 
-def without_weights(folder: Path) -> None:
-    (folder / "model.safetensors").unlink()
-
-
-def with_a_pickle(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-
-
 def with_a_weight_missing(folder: Path) -> None:
     weights = load_file(folder / "model.safetensors")
     del weights["model.norm.weight"]
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-def of_another_width(folder: Path) -> None:
-    changed(folder / "config.json", intermediate_size=128)
-
-
-def of_another_vocabulary(folder: Path) -> None:
-    changed(folder / "config.json", vocab_size=TOKENS + 20)
-
-
-def of_another_kind(folder: Path) -> None:
-    changed(folder / "config.json", model_type="mamba")
-
-
-def of_no_kind(folder: Path) -> None:
-    changed(folder / "config.json", model_type="unheard_of")
-
-
-def quantised(folder: Path) -> None:
-    changed(folder / "config.json", quantization_config={"quant_method": "awq"})
-
-
-def masked(folder: Path) -> None:
-    changed(folder / "config.json", model_type="t5", architectures=None)
-
-
-def with_code(folder: Path) -> None:
-    changed(folder / "config.json", model_type="own", auto_map={"AutoConfig": "own.Config"})
-
-
-def with_no_json(folder: Path) -> None:
-    (folder / "config.json").write_text("{")
 
 
 def without_merges(folder: Path) -> None:
@@ -100,48 +60,52 @@ def without_merges(folder: Path) -> None:
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
 
 
-def with_a_large_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").write_text(train_tokenizer(TEXTS, TOKENS + 1).to_str())
+def holding(file: str, text: str) -> Any:
+    return lambda folder: (folder / file).write_text(text)
 
 
-def without_a_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").unlink()
-
-
-def with_a_broken_tokenizer(folder: Path) -> None:
-    (folder / "tokenizer.json").write_text("{}")
+def configured(**fields: Any) -> Any:
+    return lambda folder: changed(folder / "config.json", **fields)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (without_weights, r"holds no weights \(\*.safetensors\)"),
-        (with_a_pickle, "save its pickled weights again as safetensors: nothing is unpickled here"),
-        (without_a_tokenizer, r"holds no tokenizer.json, .*AutoTokenizer.from_pretrained"),
+        (
+            lambda folder: (folder / "model.safetensors").unlink(),
+            r"holds no weights \(\*.safetensors\)",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"),
+            "save its pickled weights again as safetensors: nothing is unpickled here",
+        ),
+        (
+            lambda folder: (folder / "tokenizer.json").unlink(),
+            r"holds no tokenizer.json, .*AutoTokenizer.from_pretrained",
+        ),
         (with_a_weight_missing, "1 weights are missing, the first being model.norm.weight"),
         (
-            of_another_width,
-            (
-                r"model.layers.0.mlp.down_proj.weight has the shape \[64, 96\], and by config.json"
-                r" \[64, 128\]"
-            ),
+            configured(intermediate_size=128),
+            r"down_proj.weight has the shape \[64, 96\], and by config.json \[64, 128\]",
+        ),
+        (configured(model_type="mamba"), "model_type 'mamba' is not supported: it has no keys and"),
+        (configured(model_type="unheard_of"), "Transformers does not recognize this architecture"),
+        (
+            configured(quantization_config={"quant_method": "awq"}),
+            r"its weights are quantised \(awq\), which is not supported",
         ),
         (
-            of_another_vocabulary,
-            rf"has the shape \[{TOKENS}, 64\], and by config.json \[{TOKENS + 20}, 64\]",
+            configured(model_type="t5", architectures=None),
+            "is an encoder with a decoder; only causal language models",
         ),
-        (of_another_kind, "model_type 'mamba' is not supported: it has no keys and values"),
-        (
-            of_no_kind,
-            "model type `unheard_of` but Transformers does not recognize this architecture",
-        ),
-        (quantised, r"its weights are quantised \(awq\), which is not supported"),
-        (masked, "is an encoder with a decoder; only causal language models"),
-        (with_code, "custom code"),
-        (with_no_json, "config.json cannot be read"),
+        (configured(model_type="own", auto_map={"AutoConfig": "own.Config"}), "custom code"),
+        (holding("config.json", "{"), "config.json cannot be read"),
         (without_merges, "the tokenizer has no merges"),
-        (with_a_large_tokenizer, f"a token {TOKENS}, and the model only {TOKENS} tokens"),
-        (with_a_broken_tokenizer, "cannot be read as a tokenizer"),
+        (
+            holding("tokenizer.json", train_tokenizer(TEXTS, TOKENS + 1).to_str()),
+            f"a token {TOKENS}, and the model only {TOKENS} tokens",
+        ),
+        (holding("tokenizer.json", "{}"), "cannot be read as a tokenizer"),
     ],
 )
 def test_folders_that_cannot_be_used(tmp_path: Path, damage: Any, message: str):
@@ -179,9 +143,7 @@ def test_a_size_has_random_weights(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_scored_tokens_count_as_decoded_during_their_forward_only(tmp_path: Path):
-    """Only while a text is scored do its tokens stand for decoded ones, also after a forward that
-    fails.
-    """
+    """Tokens stand for decoded ones only while scored, also after a forward that fails."""
     model = load_language(point(saved(tmp_path / "one")))
     seen: list[int | None] = []
     hook = model.model.register_forward_pre_hook(lambda *_: seen.append(model.scoring.decoded_from))
@@ -194,9 +156,7 @@ def test_scored_tokens_count_as_decoded_during_their_forward_only(tmp_path: Path
 
 
 def test_a_tokenizer_has_the_tokens_that_begin_a_text():
-    """Special tokens that a tokenizer puts before every text are found, and none where it puts
-    none.
-    """
+    """Special tokens that it puts before every text, and none where it puts none."""
     from tokenizers.processors import TemplateProcessing
 
     backend = train_tokenizer(TEXTS, TOKENS)

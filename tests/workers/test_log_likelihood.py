@@ -31,9 +31,7 @@ def by_hand(lm: Any, before: list[int], scored: list[int]) -> float:
 @pytest.mark.parametrize("context", ["", "a", "so it was that"])
 @pytest.mark.parametrize("scored", ["x", " said"])
 def test_a_text_after_another(opening: tuple[int, ...], context: str, scored: str) -> None:
-    """The sum over the second text's tokens; where nothing stands before it, its first token costs
-    what chance would.
-    """
+    """The sum over the second text's tokens; after nothing the first costs chance."""
     lm = replace(tiny_llm("llama"), bos_ids=opening)
     encode = lm.tokenizer.encode
     with torch.inference_mode():
@@ -47,9 +45,7 @@ def test_a_text_after_another(opening: tuple[int, ...], context: str, scored: st
 @pytest.mark.parametrize("opening", [(), (5,)])
 @pytest.mark.parametrize("length", [7, 256, 700])
 def test_a_whole_text_by_parts(opening: tuple[int, ...], length: int) -> None:
-    """Every token is scored once; from the second part on after the half of the positions before
-    it.
-    """
+    """Every token once; from the second part on after half of the positions before it."""
     lm = replace(tiny_llm("llama"), bos_ids=opening)
     text = ("how much wood would a woodchuck chuck " * 20)[:length]
     tokens = lm.tokenizer.encode(text)

@@ -19,9 +19,7 @@ def growth(mebibytes: int) -> float:
 
 
 def test_the_peak_is_that_of_the_block() -> None:
-    """A small block after a large one shows its own peak, though the memory was freed long before
-    each block's end.
-    """
+    """A small block after a large one shows its own peak."""
     growth(1)
     large, small = growth(200), growth(50)
     assert large == pytest.approx(200, abs=15)

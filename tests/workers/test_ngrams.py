@@ -16,9 +16,7 @@ from workers.vocabulary import replace_ngrams, trie
 def test_the_longest_match_is_what_a_scan_of_all_n_grams_finds(
     tokens: list[int], ngrams: set[tuple[int, ...]]
 ) -> None:
-    """On random strings over four tokens, where n-grams overlap and contain each other, the trie
-    and the naive scan agree.
-    """
+    """On random overlapping n-grams the trie and the naive scan agree."""
     numbered = {ngram: 100 + index for index, ngram in enumerate(sorted(ngrams))}
     assert replace_ngrams(tokens, trie(numbered)) == scan(tokens, numbered)
 
@@ -32,9 +30,7 @@ def test_the_longest_match_is_what_a_scan_of_all_n_grams_finds(
 def test_segmentation_by_score_is_the_authors_scan(
     tokens: list[int], ngrams: list[tuple[int, ...]]
 ) -> None:
-    """At each token all n-grams are tried in the order of their scores, and the first that begins
-    there is taken.
-    """
+    """At each token the first n-gram by score that begins there is taken."""
     numbered = {ngram: 100 + index for index, ngram in enumerate(ngrams)}
     wanted, at = [], 0
     while at < len(tokens):

@@ -52,16 +52,12 @@ def check_equal(title: str, rows: list[Row]) -> None:
 
 
 def test_equal_arms_are_not_called_different() -> None:
-    """At most 1 of 20 A/A comparisons is called faster or slower, whatever the machine is doing
-    meanwhile.
-    """
+    """At most 1 of 20 A/A comparisons is called faster or slower, whatever else runs."""
     check_equal("A/A, dense against dense", in_new_process(compare, "null", **PAIRS))
 
 
 def test_equal_arms_are_not_called_different_beside_a_busy_neighbour() -> None:
-    """The same while another process keeps one core busy, for whose end it would be in vain to
-    wait.
-    """
+    """The same while another process keeps one core busy."""
     with busy_neighbour():
         rows = in_new_process(compare_at_once, "null", **PAIRS)
     check_equal("A/A while another process keeps one core busy", rows)

@@ -9,14 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair, Protocol
 from sweeps.model.outcome import Outcome
 from workers.measure.environment import PROJECT, allowed_cores, environment_of
-from workers.measure.threads import ThreadPolicy, physical_first, requested_policy
-from workers.run import run
+from workers.measure.threads import physical_first
+from workers.run import main, run
 
 REPLICA = DENSE.model_copy(update={"replicate": 1})
 IN_EFFECT = """
@@ -58,9 +56,7 @@ def measured(
 
 
 def test_threads_spin_briefly_unless_the_condition_requests_otherwise() -> None:
-    """Whatever the environment of the process had requested; nothing is pinned. A spare core is
-    resolved where the job runs, and leaves one thread at least.
-    """
+    """Whatever the environment requested, nothing pinned; a spare core is left free."""
     (outcome, spare), places, variables = measured(
         job(),
         job(spare_cores=1),
@@ -80,9 +76,7 @@ def test_threads_spin_briefly_unless_the_condition_requests_otherwise() -> None:
 
 
 def test_spinning_pinned_threads_are_set_and_stored() -> None:
-    """Each thread has a core of its own, which the outcome names; neither counts as a change by an
-    arm, nor as an environment.
-    """
+    """Each thread has a core, which the outcome names, and counts as no change."""
     (outcome,), places, variables = measured(job(wait_policy="active", pinning="cores"))
     assert not outcome.failures
     assert "state_changed" not in outcome.flags
@@ -100,9 +94,7 @@ def test_spinning_pinned_threads_are_set_and_stored() -> None:
 
 
 def test_a_process_with_another_policy_refuses_the_job() -> None:
-    """Torch was loaded with threads that spin briefly: nothing is measured, and the message has
-    both and what to do.
-    """
+    """Nothing is measured, and the message has both policies and what to do."""
     importlib.import_module("torch")
     (failure,) = run(job(wait_policy="active")).failures
     assert (failure.arm, failure.reason) == (None, "error")
@@ -114,16 +106,12 @@ def test_a_process_with_another_policy_refuses_the_job() -> None:
 
 
 def test_the_command_starts_a_process_for_each_policy(tmp_path: Path) -> None:
-    """Job files of several policies are answered by one command, each as it requests."""
-    wanted = {
-        "1.json": job(),
-        "2.json": job(pinning="cores"),
-        "3.json": job(),
-    }
+    """One command answers all; jobs of the process's own policy run in it."""
+    wanted = {"1.json": job(), "2.json": job(pinning="cores"), "3.json": job()}
     for name, each in wanted.items():
         (tmp_path / name).write_text(each.model_dump_json())
-    command = [sys.executable, "-m", "workers.run", str(tmp_path), "--out", str(tmp_path / "out")]
-    subprocess.run(command, cwd=PROJECT, check=True)
+    importlib.import_module("torch")
+    assert main([str(tmp_path), "--out", str(tmp_path / "out")]) == 0
     found = {
         name: Outcome.model_validate_json((tmp_path / "out" / name).read_text()) for name in wanted
     }
@@ -134,16 +122,3 @@ def test_the_command_starts_a_process_for_each_policy(tmp_path: Path) -> None:
     assert readings == {"1.json": (0, 0), "2.json": (0, 1), "3.json": (0, 0)}
     processes = [each.process for each in found.values()]
     assert processes[0] == processes[2] != processes[1]
-
-
-@pytest.mark.parametrize(
-    ("condition", "policy"),
-    [
-        ({}, ThreadPolicy("brief", False)),
-        ({"wait_policy": "passive"}, ThreadPolicy("passive", False)),
-        ({"wait_policy": "active", "pinning": "cores"}, ThreadPolicy("active", True)),
-    ],
-)
-def test_policy_of_a_condition(condition: dict[str, Any], policy: ThreadPolicy) -> None:
-    """Nothing written is the default."""
-    assert requested_policy(Condition(model="m", **condition)) == policy

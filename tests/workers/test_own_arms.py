@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sweeps.model.condition import Condition, Overrides
+from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import Outcome
 from workers.run import run
@@ -106,9 +106,7 @@ def failed(outcome: Outcome) -> dict[int | None, tuple[str, str]]:
 
 
 def test_arms_of_a_module() -> None:
-    """Modules beside the file are theirs whatever ours are called; MACs are those of an item, and
-    what the methods change in one arm no other has.
-    """
+    """Modules beside the file are theirs; MACs are an item's; no arm has another's changes."""
     outcome = run(a_job(own("same"), own("fused")))
     assert not outcome.failures, outcome.failures[0].detail
     dense, same, fused = outcome.arms
@@ -147,9 +145,7 @@ def test_a_file_states_what_may_differ(check: str) -> None:
 
 
 def test_a_function_that_trains() -> None:
-    """Functions may compute gradients; nobody counts their MACs, and results are not compared where
-    the file says so.
-    """
+    """Gradients may be computed; no MACs are counted, and results not compared on request."""
     job = a_job(own("twice", by=3), model="train.py:build", files=FUNCTIONS, n=8)
     outcome = run(job)
     assert not outcome.failures, outcome.failures[0].detail
@@ -167,13 +163,3 @@ def test_a_file_that_cannot_be_loaded() -> None:
     assert (failure.arm, failure.reason) == (None, "error")
     assert "No module named 'nothing_of_this_name'" in failure.message
     assert 'File "net.py", line 1' in failure.detail
-
-
-@pytest.mark.slow
-def test_a_compiled_arm() -> None:
-    """`runtime: compile` compiles whatever the arm is."""
-    arm = Arm(overrides=Overrides(runtime="compile"))
-    outcome = run(a_job(arm, own("fused")))
-    assert not outcome.failures, outcome.failures[0].detail
-    names = {metric.name for metric in outcome.arms[1].metrics}
-    assert "seconds_to_compile" in names

@@ -48,9 +48,7 @@ def test_pages_of_a_span(one: int, other: int, page: int) -> None:
 
 
 def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
-    """When no page is left, those that were released are taken, from whichever reservation; with
-    none of them it is an error.
-    """
+    """Released pages of any reservation are taken; with none of them it is an error."""
     pages = HostPages(limit=6)
     size = pages.size
     one, other = MappedReservation(8 * size, pages), MappedReservation(8 * size, pages)
@@ -71,9 +69,7 @@ def test_mapped_pages_are_unmapped_when_memory_is_short() -> None:
 
 
 def test_a_page_to_which_access_is_refused_is_not_left_mapped() -> None:
-    """Its memory and its addresses are given back, and the page can be mapped once access is
-    granted.
-    """
+    """Memory and addresses are given back, and can be mapped once access is granted."""
     pages = HostPages()
     reservation = MappedReservation(8 * pages.size, pages)
     pages.forbidden = True
@@ -116,9 +112,7 @@ STEPS = st.lists(
 def test_mapped_pages_hold_what_is_kept(
     steps: list[tuple[int, str, int]], row: int, rows: int
 ) -> None:
-    """After any grow, crop, slide, trim and reset, what a cache may touch is mapped, not idle, and
-    holds what was written.
-    """
+    """What a cache may touch is mapped, not idle, and holds what was written."""
     pages = HostPages(size=4096, limit=400)
     both = [MappedReservation(rows * row, pages) for _ in range(2)]
     kept = [range(0), range(0)]
@@ -179,9 +173,7 @@ def test_no_gpu() -> None:
     not torch.cuda.is_available(), reason="needs a GPU: CUDA's virtual memory management"
 )
 def test_pages_of_a_gpu() -> None:
-    """On a GPU the virtual cache gives the tokens of the dynamic one, on whole pages, some mapped
-    ahead; `trim` gives them back.
-    """
+    """On a GPU the virtual cache gives the dynamic one's tokens, on whole pages."""
     import copy
     import dataclasses
 

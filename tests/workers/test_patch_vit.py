@@ -27,9 +27,7 @@ NOTHING_AROUND = MergeAroundAttention(
 
 @pytest.mark.parametrize("make", MAKES)
 def test_nothing_done_changes_nothing(make):
-    """Blocks fitted with a reduction that keeps all, and with a merge around the attention that
-    merges none, answer as before.
-    """
+    """A reduction that keeps all, and a merge around attention of none, change no answer."""
     dense = small(make)(images())
     after = fit(
         small(make),
@@ -44,9 +42,7 @@ def test_nothing_done_changes_nothing(make):
 
 @pytest.mark.parametrize("make", ["plain", "normed", "map"])
 def test_attention_before(make):
-    """The matrix and keys computed for a choice alone, and the parts projected alone, are those of
-    the attention itself.
-    """
+    """Matrix, keys and parts computed alone are those of the attention itself."""
     attn, x = small(make).blocks[1].attn, torch.randn(2, 9, 48)
     attn.fused_attn = False
     _, attended = attend(attn, x, None)
@@ -59,9 +55,7 @@ def test_attention_before(make):
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
 @pytest.mark.parametrize("sized", [False, True])
 def test_inflow_image_by_image(monkeypatch, cache_bytes, sized):
-    """Image by image or all at once, the output is that of fused attention, the inflow the column
-    sums of the matrix.
-    """
+    """Output is that of fused attention, inflow the column sums, in parts or at once."""
     B, H, N, d = 5, 3, 7, 16
     q, k, v = torch.randn(B, N, 3, H, d).permute(2, 0, 3, 1, 4).unbind(0)
     bias = torch.rand(B, 1, 1, N) if sized else None
@@ -79,9 +73,7 @@ def test_inflow_image_by_image(monkeypatch, cache_bytes, sized):
 
 
 def test_what_a_reduction_is_handed():
-    """The inflow is summed only where requested; what attention read and returned are the block's
-    own, layer scale included.
-    """
+    """Inflow only where requested; what attention read and returned are the block's own."""
     block, seen = small("registers").blocks[2], []
 
     def look(x, size, attended):
@@ -110,9 +102,7 @@ def test_what_a_reduction_is_handed():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_matrix_is_that_of_the_formula(dtype):
-    """Scale and bias inside of the product give the softmax of scaled logits plus bias, whatever
-    the strides of the heads.
-    """
+    """Scale and bias inside of the product give the softmax, whatever the strides."""
     q, k, _ = torch.randn(2, 7, 3, 3, 8, dtype=dtype).permute(2, 0, 3, 1, 4)
     bias = torch.rand(2, 1, 1, 7, dtype=dtype)
     expected = ((q.double() * 0.3) @ k.double().mT + bias.double()).softmax(-1)

@@ -45,9 +45,7 @@ def busy_cores(seconds: float) -> Iterator[None]:
 
 
 def test_short_contention_is_waited_out() -> None:
-    """Until others have used none of the cores for a while: two foreign seconds of three, then of
-    six, and no more.
-    """
+    """Until others have used none of the cores for a while, and no more."""
     read = iter([counters(0, 0), counters(3, 2), counters(6, 4), counters(9, 4)])
     patience = ContentionWait(CORES, limit_s=30.0, read=lambda: next(read))
     patience.wait()

@@ -14,20 +14,13 @@ from hypothesis import strategies as st
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair
 from workers.measure.environment import PROJECT, environment_of
-from workers.measure.threads import (
-    divide_cores,
-    parse_core_list,
-    share_of_gpu,
-    thread_siblings,
-)
+from workers.measure.threads import divide_cores, parse_core_list, share_of_gpu, thread_siblings
 from workers.run import run
 
 
 @given(st.sets(st.integers(0, 63), min_size=1), st.integers(1, 8), st.sampled_from([1, 16, 32]))
 def test_shares_are_disjoint_and_allowed(allowed: set[int], count: int, half: int) -> None:
-    """For any mask: no core twice, none that is forbidden, no physical core in two shares, as many
-    physical cores in each.
-    """
+    """No core twice or forbidden, no physical core split, equal shares, for any mask."""
     threads = {core: (core % half, core % half + half) for core in range(2 * half)}
     groups = {frozenset({core, *threads.get(core, ())} & allowed) for core in allowed}
     if len(groups) < count:
@@ -76,9 +69,7 @@ print(json.dumps([own, sorted(threads), cores(), torch.get_num_threads(), pinned
 
 
 def test_pinned_process_has_its_share_and_the_same_environment() -> None:
-    """All threads of torch are held to it and are as many; the fingerprint is that of the whole
-    machine.
-    """
+    """Torch's threads are held to it; the fingerprint is the whole machine's."""
     done = subprocess.run(
         [sys.executable, "-c", PINNED], cwd=PROJECT, capture_output=True, text=True, check=True
     )
@@ -91,9 +82,7 @@ def test_pinned_process_has_its_share_and_the_same_environment() -> None:
 
 
 def test_job_on_one_gpu_is_refused_without_cores_of_its_own() -> None:
-    """`python -m workers.run` pins nothing, so its times would not be those of the condition; it is
-    no answer.
-    """
+    """`python -m workers.run` pins nothing, so its times would be of another condition."""
     condition = Condition(model="m", image_size=32, exclusive="device")
     job = Job(
         condition=condition,

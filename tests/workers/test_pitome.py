@@ -69,9 +69,7 @@ def test_merges_as_in_the_paper(prefix, r):
 
 
 def test_the_papers_ratio():
-    """Keeping 92.5 % of the tokens in every block of DeiT-S takes the 2.9 to 3.0 GMACs of the
-    paper's table 5.
-    """
+    """Keeping 92.5 % in every block of DeiT-S takes 2.9 to 3.0 GMACs, as in table 5."""
     deit_s = networks()["deit_small_patch16_224"]
     left = [block.mlp - 1 for block in tokens(Params(r_ratio=0.075), deit_s, 224)]
     assert left[:3] == [182, 169, 157]
@@ -121,9 +119,7 @@ def published_alone(model, picture, r):
 
 @pytest.mark.parametrize("r", [1, 3, 5])
 def test_energy_code_is_the_authors_code(r):
-    """`energy: code` gives the logits of a plain restatement of the published code; `paper` does
-    not.
-    """
+    """`energy: code` gives a plain restatement's logits; `paper` does not."""
     model, pictures = small("plain"), images(2)
     found = pitome.apply(model, Params(r=r, energy="code"))(pictures)
     torch.testing.assert_close(found, published(model, pictures, r), rtol=1e-4, atol=1e-5)
@@ -131,9 +127,7 @@ def test_energy_code_is_the_authors_code(r):
 
 
 def test_energy_code_sets_what_the_code_sets():
-    """Margin and attention of the code come with it unless they are given, in identities too;
-    `paper` is as nothing.
-    """
+    """Margin and attention come with it unless given; `paper` is as nothing."""
     code = Params(r=2, energy="code")
     assert (code.margin, code.prop_attn) == (0.75, False)
     assert Params.model_validate_json(code.model_dump_json(), strict=True) == code

@@ -86,9 +86,7 @@ def test_a_refused_priority_is_told() -> None:
 
 
 def test_only_a_job_timed_at_a_low_priority_is_flagged() -> None:
-    """The flag `low_priority` is there if the priority stayed low, and only then; the arms are
-    measured all the same.
-    """
+    """Flagged where the priority stayed low, and only then; arms are measured."""
     first, second = elsewhere(flags_of_jobs, "spawn")
     assert first[0] is first[1]
     assert second == (True, True)

@@ -57,9 +57,7 @@ def flagged(outcome: Outcome) -> list[int]:
 
 
 def test_threads_set_in_the_forward_pass_are_those_of_that_arm_alone() -> None:
-    """The arm's own samples ran with 7 threads, which its row records; those of the others ran with
-    1.
-    """
+    """The arm's samples ran with 7 threads, which its row records; the others' with 1."""
     outcome = measured(job(untidy("threads", when="forward"), TIDY))
     assert [arm.threads for arm in outcome.arms] == [1, 7, 1]
     assert flagged(outcome) == [1]
@@ -69,32 +67,30 @@ def test_threads_set_in_the_forward_pass_are_those_of_that_arm_alone() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("what", "when", "named"),
-    [
-        ("dtype", "building", ["default dtype changed from torch.float32 to torch.float64"]),
-        ("gradients", "forward", ["gradients changed from False to True"]),
-        ("settings", "building", ["float32 matmul precision", "cudnn.benchmark", "backend flash"]),
-        ("surroundings", "building", ["current folder", "UNTIDY"]),
-    ],
-)
-def test_changed_settings_are_put_back_and_named(what: str, when: str, named: list[str]) -> None:
-    """The arm is flagged, the next arm and the next job find the process as it was."""
+CHANGED = {
+    ("dtype", "building"): ["default dtype changed from torch.float32 to torch.float64"],
+    ("gradients", "forward"): ["gradients changed from False to True"],
+    ("settings", "building"): ["float32 matmul precision", "cudnn.benchmark", "backend flash"],
+    ("surroundings", "building"): ["current folder", "UNTIDY"],
+}
+
+
+def test_changed_settings_are_put_back_and_named() -> None:
+    """The arms are flagged, the arm behind them and the next job find the process as it was."""
     before = ProcessState()
-    outcome = measured(job(untidy(what, when=when), TIDY))
+    outcome = measured(job(*(untidy(what, when=when) for what, when in CHANGED), TIDY))
     assert before.restore() == []
-    assert flagged(outcome) == [1]
-    notes = "\n".join(outcome.notes)
-    assert all(name in notes for name in named), notes
+    assert flagged(outcome) == [1, 2, 3, 4]
+    for (what, _), named in CHANGED.items():
+        notes = "\n".join(note for note in outcome.notes if f'untidy(what="{what}"' in note)
+        assert all(name in notes for name in named), outcome.notes
     assert WORKER_UNFIT not in outcome.system_metrics
     clean = measured(job(TIDY))
     assert (flagged(clean), clean.flags.count(FLAG), clean.notes) == ([], 0, ())
 
 
 def test_what_changes_no_time_is_named_once_and_stays() -> None:
-    """Only a new process is without it; what it would inherit is restored, and needs one all the
-    same.
-    """
+    """What only a new process is without stays; what it would inherit is restored."""
     before, mask, interval = ProcessState(), os.umask(0o077), sys.getswitchinterval()
     sys.setswitchinterval(0.5)
     try:
@@ -109,13 +105,7 @@ def test_what_changes_no_time_is_named_once_and_stays() -> None:
     assert os.umask(mask) == mask
 
 
-EVERYONE = [
-    ("linear", "building"),
-    ("linear", "forward"),
-    ("clock", "building"),
-    ("attention", "forward"),
-    ("hook", "building"),
-]
+EVERYONE = [("linear", "forward"), ("clock", "building"), ("hook", "building")]
 WRITTEN = [("weights", "building"), ("weights", "forward"), ("late weights", "forward")]
 
 
@@ -123,9 +113,7 @@ WRITTEN = [("weights", "building"), ("weights", "forward"), ("late weights", "fo
 def test_arm_that_changes_all_others_is_named_and_they_are_left_to_another_process(
     what: str, when: str
 ) -> None:
-    """Nothing is answered with wrong numbers: the outcome names the arm, its process is unfit, and
-    the others are to be apart.
-    """
+    """No wrong numbers: the arm is named, its process unfit, the others apart."""
     before = torch.nn.functional.linear, time.perf_counter
     requested = job(untidy(what, when=when), TIDY)
     outcome = run(requested, pass_seconds=0.05)
@@ -172,9 +160,7 @@ NAMED = {
 
 
 def test_parts_are_answered_by_new_processes(tmp_path: Path) -> None:
-    """`python -m workers.run` gives an outcome for each part: that of the others is clean, that of
-    the arm is flagged.
-    """
+    """`python -m workers.run` gives a clean outcome of the others, a flagged one of the arm."""
     requested = job(untidy("linear"), TIDY)
     untidy_arm = Arm(stack=tuple(map(untidy, NAMED)))
     arms = (DENSE, untidy_arm, requested.arms[2])
@@ -208,10 +194,8 @@ def test_parts_are_answered_by_new_processes(tmp_path: Path) -> None:
     ), own.notes
 
 
-def test_checksum_shows_every_byte_and_costs_less_than_a_forward() -> None:
-    """One bit, an exchange of two values, another dtype's odd sizes; and reading all weights takes
-    less CPU time than a forward.
-    """
+def test_checksum_shows_every_byte() -> None:
+    """One bit, an exchange of two values, another dtype's odd sizes."""
     model = torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.Linear(3, 5)).bfloat16()
     before = checksums(model)
     assert checksums(copy.deepcopy(model)) == before
@@ -226,15 +210,6 @@ def test_checksum_shows_every_byte_and_costs_less_than_a_forward() -> None:
         first = model.get_parameter("0.weight")
         first[[0, 7]] = first[[7, 0]]
         assert checksums(model)["0.weight"] != before["0.weight"]
-    wide, x = torch.nn.Linear(4096, 4096), torch.randn(64, 4096)
-    seconds = []
-    for step in (lambda: checksums(wide), lambda: wide(x)):
-        step()
-        began = time.process_time()
-        for _ in range(5):
-            step()
-        seconds.append(time.process_time() - began)
-    assert seconds[0] < seconds[1]
 
 
 def test_children_left_by_a_job_are_killed_and_noted() -> None:
@@ -251,9 +226,7 @@ def test_children_left_by_a_job_are_killed_and_noted() -> None:
 
 
 def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:
-    """In a process of its own, because the thread stays: 190 MB a job and a thread cannot be put
-    back.
-    """
+    """190 MB a job and a thread cannot be put back; in a process of its own."""
     code = """
         import sys, os
         from tests.workers.test_process_state import FLAG, TIDY, flagged, job, measured, untidy

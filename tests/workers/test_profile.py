@@ -44,13 +44,13 @@ def profile_job(*arms: Arm, **condition: object) -> Job:
 @pytest.fixture(scope="module")
 def vision() -> Outcome:
     """Dense, TopK and the same tokens cut for nothing, on 64 pixels."""
-    return run(profile_job(DENSE, TOPK, FREE, image_size=64, model=LARGER))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("workers.kinds.profile.ROUNDS_S", 1.0)
+        return run(profile_job(DENSE, TOPK, FREE, image_size=64, model=LARGER))
 
 
 def test_a_vision_model_is_profiled(vision: Outcome) -> None:
-    """One profile for each arm, whose classes add up to the wall without a profiler; no samples are
-    kept.
-    """
+    """One profile for each arm, whose classes add up to the unprofiled wall."""
     assert not vision.failures
     assert vision.samples is None
     assert vision.profiles is not None
@@ -84,9 +84,7 @@ def test_a_vision_model_is_profiled(vision: Outcome) -> None:
 
 
 def test_differences_stand_beside_the_first_arm(vision: Outcome) -> None:
-    """Both other arms have them, they add up to that of the walls, and half of the tokens save time
-    in operators.
-    """
+    """They add up to that of the walls, and fewer tokens save time in operators."""
     assert vision.profiles is not None
     dense, *others = vision.profiles
     assert (dense.baseline, dense.speedup, dense.changes) == (None, None, {})
@@ -191,10 +189,11 @@ def test_rates_stay_below_the_peaks(vision: Outcome) -> None:
         assert found.ceiling > 1
 
 
-def test_a_language_model_is_profiled_in_two_phases(tmp_path: Path) -> None:
-    """Prefill and one decode step apart, each with its own wall; a static cache beside the dynamic
-    one.
-    """
+def test_a_language_model_is_profiled_in_two_phases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prefill and a decode step apart, each with its own wall, with two caches."""
+    monkeypatch.setattr("workers.kinds.profile.ROUNDS_S", 1.0)
     arms = (DENSE, Arm(overrides=Overrides(kv_cache="static")))
     outcome = run(language_job(tmp_path, *arms, protocol=QUICK, kv_cache="dynamic"))
     assert not outcome.failures
@@ -220,8 +219,11 @@ def test_a_language_model_is_profiled_in_two_phases(tmp_path: Path) -> None:
     assert gmacs_of(decode) == pytest.approx(macs["gmacs_tpot"], rel=0.1)
 
 
-def test_an_arm_that_fails_under_the_profiler(scripted_arm) -> None:
+def test_an_arm_that_fails_under_the_profiler(
+    scripted_arm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A failure of its own, and the others are profiled, in rounds without it."""
+    monkeypatch.setattr("workers.kinds.profile.ROUNDS_S", 0.1)
     outcome = run(
         profile_job(
             DENSE,
@@ -237,9 +239,7 @@ def test_an_arm_that_fails_under_the_profiler(scripted_arm) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_process_that_profiled_a_gpu_times_no_more(device: Device) -> None:
-    """Torch leaves CUPTI attached to it, so that the next job gets a new process; a CPU's profiler
-    leaves nothing.
-    """
+    """CUPTI stays attached, so the next job gets a new process; not on a CPU."""
     requested = Job(
         kind="profile",
         condition=Condition(model=MODEL, image_size=SIZE, device=device),

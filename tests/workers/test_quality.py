@@ -21,7 +21,6 @@ from tests.workers.vision_jobs import metrics
 from workers.data.text import Window, corpus, scoring_windows
 from workers.errors import Unsupported
 from workers.kinds.quality import score
-from workers.models.language import load_language
 from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -51,27 +50,8 @@ def job(place: dict[str, str], arms: Any, characters: int | None = None) -> Job:
     )
 
 
-def test_likelihood_by_hand(place: dict[str, str]):
-    """The score of a text is the sum over its tokens of minus the log probability given all tokens
-    before, context included.
-    """
-    lm = load_language(Condition(**place))
-    window = Window("Before this there was ", "an assignment, and then another.")
-    output = score(lm, window)
-    context, scored = (lm.tokenizer.encode(part) for part in window[:2])
-    expected = 0.0
-    for place_, token in enumerate(scored):
-        logits = lm.model(torch.tensor([context + scored[:place_]])).logits[0, -1].double()
-        expected -= float(logits[token] - logits.logsumexp(0))
-    found = -output.log_p_TV.gather(1, torch.tensor(scored)[:, None]).double().sum()
-    assert float(found) == pytest.approx(expected, rel=1e-5)
-    assert output.scored == len(scored)
-
-
 def test_an_outcome_holds_the_scores_of_all_windows(place: dict[str, str]):
-    """Bits per byte are those of the text's bytes; equal arms agree everywhere, and another dtype a
-    little less.
-    """
+    """Bits per byte of the text's bytes; equal arms agree, another dtype a little less."""
     outcome = run(job(place, [DENSE, Arm(replicate=1), HALF]))
     assert not outcome.failures
     text, scores = scoring_windows(corpus(place["data"]).held_out), outcome.text_scores
@@ -117,9 +97,7 @@ class Doubled:
 
 
 def test_bits_per_byte_depend_on_no_tokens():
-    """A tokenizer with two equal names for every token costs exactly one bit per token, and the
-    text's bytes stay what they are.
-    """
+    """Two names for every token cost exactly one bit per token; bytes stay."""
     lm = tiny_llm("gpt2", tie_word_embeddings=False)
     wide: Any = tiny_llm("gpt2", tie_word_embeddings=False, vocab_size=192)
     state = {name: value.clone() for name, value in lm.model.state_dict().items()}
@@ -140,9 +118,7 @@ def test_bits_per_byte_depend_on_no_tokens():
 
 
 def test_long_contexts_are_cut_and_long_texts_refused():
-    """Where the positions do not suffice the context goes first; a scored part that is too long
-    alone is refused.
-    """
+    """Context goes first; a scored part too long alone is refused."""
     lm = tiny_llm("llama")
     output = score(lm, Window("x" * 300, "y" * 100))
     assert len(output.tokens) == 256

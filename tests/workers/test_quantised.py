@@ -83,12 +83,10 @@ def test_weights_are_within_half_a_step(dtype: Dtype, steps: float) -> None:
     assert (error_OI.view(64, groups, -1) <= bound_OG[..., None]).all()
 
 
-@pytest.mark.parametrize("architecture", ["llama", "gpt2", "phi", "phi3"])
+@pytest.mark.parametrize("architecture", ["gpt2", "phi3"])
 @pytest.mark.parametrize("dtype", BOTH)
 def test_models(dtype: Dtype, architecture: str) -> None:
-    """All matrices of layers and the head become integers, a tied embedding stays; what is counted
-    and predicted is as before.
-    """
+    """All matrices become integers, a tied embedding stays; counts and answers are as before."""
     lm = tiny_llm(architecture, torch.bfloat16, tie_word_embeddings=True)
     model: Any = clone_shared(lm.model)
     embedding = model.get_input_embeddings().weight
@@ -155,7 +153,7 @@ def test_jobs(tmp_path: Path) -> None:
     assert moved[2] == pytest.approx(held * 0.625e-6, rel=0.05)
 
 
-@pytest.mark.parametrize("method", ["larosa", "teal", "topk_activation", "wina", "adaptivocab"])
+@pytest.mark.parametrize("method", ["teal", "adaptivocab"])
 def test_methods_that_change_weights_are_refused(tmp_path: Path, method: str) -> None:
     known = methods.all_methods()[method]
     params = known.EXAMPLES[0].model_dump(mode="json")

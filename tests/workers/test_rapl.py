@@ -28,9 +28,7 @@ def folder(made: MadeMachine) -> Path:
 
 
 def test_packages_and_memory_count_once(made: MadeMachine) -> None:
-    """Parts of a package, the whole platform and the second way to the same counter are left
-    out.
-    """
+    """Parts of a package, the platform and second ways to a counter are left out."""
     assert [each.name for each in energy_domains(folder(made))] == [
         "intel-rapl:0",
         "intel-rapl:0:1",

@@ -62,13 +62,7 @@ def gpu_forward(start: float) -> list[FunctionEvent]:
     ]
 
 
-def profiled(
-    phase: Phase,
-    recorded: TorchRecording,
-    *,
-    wall_s: float,
-    device: Device,
-) -> Profiled:
+def profiled(phase: Phase, recorded: TorchRecording, *, wall_s: float, device: Device) -> Profiled:
     """The profile of one arm whose every marked forward is a round."""
     tables: dict[Phase, PhaseTable] = {}
     add_rounds(tables, recorded, [[[window]] for window in recorded.windows], [0], device)
@@ -78,9 +72,7 @@ def profiled(
 
 
 def test_a_gpu_timeline_by_hand() -> None:
-    """Kernels and copies are device time, the range on the GPU is not; gaps are launch, wait and
-    Python.
-    """
+    """Kernels and copies are device time; gaps are launch, wait and Python."""
     events = [each for start in (0, 1000, 2000) for each in gpu_forward(start)]
     recorded = read_events(events, 4)
     assert [window.phase for window in recorded.windows] == ["forward"] * 3
@@ -156,9 +148,7 @@ def test_a_real_recording_on_a_cpu() -> None:
 
 
 def test_kinetos_own_events_are_those_of_torch() -> None:
-    """Marks, names and own times of operators are those of torch's tree, which takes longer to
-    make.
-    """
+    """Marks, names and own times are those of torch's slower tree."""
     left = torch.randn(50, 60)
     with torch.inference_mode(), Recording("cpu") as recording:
         for _ in range(3):
@@ -176,9 +166,7 @@ def test_kinetos_own_events_are_those_of_torch() -> None:
 
 
 def test_compiled_code_is_seen_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
-    """A call of a library is no operator of torch; in a recording it has a mark that counts as
-    one.
-    """
+    """A library's call has a mark in a recording that counts as an operator."""
     source = tmp_path / "toy.cpp"
     monkeypatch.setattr(cpp_build, "_LOADED", {source: {"twice": lambda number: 2 * number}})
     with cpp_build.observed_functions(called), Recording("cpu") as recording:

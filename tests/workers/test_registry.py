@@ -44,9 +44,7 @@ def test_a_module_beside_a_method_is_imported_last(folder: Path) -> None:
 
 
 def test_a_method_does_not_see_the_store(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither when its file is imported for planning nor in a worker, whose environment lacks the
-    variable.
-    """
+    """Neither in planning nor in a worker, whose environment lacks the variable."""
     monkeypatch.setenv("BREAKEVEN_DB", "postgresql://user:password@host/db")
     (folder / "plain.py").write_text(
         LANGUAGE_METHOD + "\nimport os\nSEEN = os.environ.get('BREAKEVEN_DB')\n"

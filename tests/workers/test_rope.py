@@ -8,15 +8,10 @@ import pytest
 import timm
 import torch
 
-from sweeps.model.condition import Condition
-from sweeps.model.job import Arm
-from tests.catalogues import geometry_of
 from tests.workers.tiny_vits import ROTARY, calm, images, small
 from workers import methods
-from workers.arms.vision import build_vision
 from workers.models.exported import Exported
 from workers.models.share_weights import clone_shared
-from workers.models.vision import VisionModel
 from workers.token_reduction.patch_vit import Rope, fit
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -44,9 +39,7 @@ def real(name: str, size: int) -> Any:
 @pytest.mark.parametrize(("name", "size"), SMALL.items())
 @pytest.mark.parametrize("unequal", [False, True])
 def test_pruned_before_the_first_block_as_timm_drops_patches(name, size, unequal, monkeypatch):
-    """Tokens removed before block 0 leave the logits that timm has after dropping the same patches
-    in training, an image for itself.
-    """
+    """Logits are timm's after dropping the same patches, for each image its own."""
     model = real(name, size)
     prefix, patches = model.num_prefix_tokens, model.patch_embed.num_patches
     kept = torch.stack([torch.randperm(patches)[: patches // 2] for _ in range(2)])
@@ -80,22 +73,8 @@ def test_pruned_before_the_first_block_as_timm_drops_patches(name, size, unequal
     torch.testing.assert_close(fit(ours, {0: remove})(x), expected, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "size"), SMALL.items())
-def test_nothing_removed_from_a_real_model(name, size):
-    """With nothing to remove, fitted blocks give the logits of timm's, whatever the attention."""
-    model, x = real(name, size), torch.randn(2, 3, size, size)
-    network = geometry_of(name, model)
-    for attention in ("sdpa", "eager"):
-        condition = Condition(model=name, image_size=size, attention=attention)
-        own = build_vision(VisionModel(model, network), condition, Arm())
-        kept = fit(own, {0: lambda x, size, attended: (x, size, attended.place_BNP)})
-        torch.testing.assert_close(kept(x), own(x), rtol=1e-6, atol=1e-6)
-
-
 def test_places_of_merged_tokens():
-    """Two by two patches merged into the last of each four: at the destination its own embedding,
-    by the mean that of the patch nearest to the middle.
-    """
+    """Its own embedding at the destination, or that of the patch nearest to the mean."""
     table = torch.randn(16, 6)
     whole = Rope(table, 4, 1, mean=False)
     assert torch.equal(whole.of_block(0), table)

@@ -45,9 +45,7 @@ def write(path: Path, text: str) -> Path:
 
 
 def test_prints_the_outcome_and_nothing_else(tmp_path: Path) -> None:
-    """Standard output is one outcome in JSON, in a process that has neither Ray nor the store nor
-    the app.
-    """
+    """One outcome in JSON, in a process without Ray, store and app."""
     path = write(tmp_path / "job.json", job().model_dump_json())
     result = subprocess.run(
         [sys.executable, "-c", ALONE, str(path)],
@@ -59,29 +57,6 @@ def test_prints_the_outcome_and_nothing_else(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert Outcome.model_validate_json(result.stdout).job == job()
-
-
-@pytest.mark.slow
-def test_a_folder_gives_a_file_for_each_job(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Outcomes land in the requested folder, named like the jobs, and standard output stays
-    empty.
-    """
-    jobs = tmp_path / "jobs"
-    jobs.mkdir()
-    for seed in (1, 2):
-        write(jobs / f"{seed}.json", job(seed).model_dump_json())
-    assert main([str(jobs), "--out", str(tmp_path / "out")]) == 0
-    found = {
-        path.name: Outcome.model_validate_json(path.read_text())
-        for path in (tmp_path / "out").iterdir()
-    }
-    assert {name: outcome.job.condition.seed for name, outcome in found.items()} == {
-        "1.json": 1,
-        "2.json": 2,
-    }
-    assert capfd.readouterr().out == ""
 
 
 INTERRUPTIBLE = """
@@ -103,9 +78,7 @@ def loads_torch(pid: int, *, children: bool) -> bool:
 
 @pytest.mark.parametrize("policy", [None, "active"])
 def test_progress_and_interruption(tmp_path: Path, policy: Literal["active"] | None) -> None:
-    """Each job is announced; Ctrl-C ends in one line with exit code 130, also in a process of the
-    job's own, outcomes are kept.
-    """
+    """Jobs are announced; Ctrl-C ends in one line and 130, and outcomes are kept."""
     (tmp_path / "jobs").mkdir()
     write(tmp_path / "jobs/1.json", job().model_dump_json())
     long = job().model_copy(
@@ -152,9 +125,7 @@ def test_progress_and_interruption(tmp_path: Path, policy: Literal["active"] | N
 def test_what_is_not_answered_shows_in_the_exit_code(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A job that ended in an unforeseen error is printed like any other, named on standard error,
-    and makes the exit code 1.
-    """
+    """An unforeseen error is printed, named on standard error, and makes it 1."""
     broken = job().model_copy(
         update={
             "condition": Condition(
@@ -194,9 +165,7 @@ def test_a_bad_file_is_refused_before_anything_runs(
 
 
 def test_wrong_usage_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Missing files, empty folders, outcomes that would collide or overwrite a job: each has its
-    own message and exit code 2.
-    """
+    """Each wrong use has its own message and exit code 2."""
     good = write(tmp_path / "good.json", job().model_dump_json())
     twin = tmp_path / "twin"
     twin.mkdir()

@@ -21,9 +21,7 @@ COMPILED = Arm(overrides=Overrides(runtime="compile"))
 
 
 def test_each_job_gets_the_time_that_compiling_takes():
-    """A job may take its time-out and, for each arm that is compiled, that of a compilation; an
-    eager override needs none.
-    """
+    """Its time-out and that of a compilation for each compiled arm."""
     protocol = Protocol(timeout_s=60, compile_timeout_s=100)
     point = Condition(model="test_vit", image_size=64)
     eager = Job(condition=point, arms=(DENSE, COMPILED), pairs=(Pair(0, 1),), protocol=protocol)
@@ -39,9 +37,7 @@ def test_each_job_gets_the_time_that_compiling_takes():
 
 
 def test_compiling_has_a_limit_of_its_own():
-    """What is not compiled in time is given up, and the alarm around it has stood still
-    meanwhile.
-    """
+    """What takes too long is given up, and the alarm around it stood still."""
     with alarm(1.0):
         with pytest.raises(CompilationTimedOut, match=r"not compiled after 0\.2 s"), compiling(0.2):
             time.sleep(5)
@@ -52,9 +48,7 @@ def test_compiling_has_a_limit_of_its_own():
 
 
 def test_compiling_does_not_shorten_the_measuring():
-    """The job's deadline moves on by what compiling took, also after another arm hung; a failed
-    compilation does not restart it.
-    """
+    """The deadline moves on by what compiling took, also after a failed one."""
     failures = FailureCollector(
         Job(condition=Condition(model="test_vit", image_size=64), arms=(DENSE,))
     )
@@ -71,9 +65,7 @@ def test_compiling_does_not_shorten_the_measuring():
 
 
 def test_autocast_computes_in_half_precision_on_a_cpu():
-    """autocast-float16 runs on a CPU: weights stay float32, products come in float16, near the
-    float32 answer.
-    """
+    """Weights stay float32, products come in float16, near the float32 answer."""
     model = Autocast(clone_shared(small("plain")))
     out = model(images())
     assert out.dtype == torch.float16
@@ -82,9 +74,7 @@ def test_autocast_computes_in_half_precision_on_a_cpu():
 
 
 def test_cuda_graphs_on_a_cpu_are_a_failure_row():
-    """A sweep that requests CUDA graphs where there is no CUDA gets a reason for that arm and an
-    answer for the others.
-    """
+    """That arm gets a reason and the others an answer."""
     graph = Arm(overrides=Overrides(runtime="cudagraph"))
     topk = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "layers": [3]}),))
     point = Condition(model="test_vit", image_size=32, threads=1)
@@ -103,9 +93,7 @@ def test_cuda_graphs_on_a_cpu_are_a_failure_row():
 
 @pytest.mark.slow
 def test_compiled_arms_are_measured_like_any_other(monkeypatch, tmp_path):
-    """With torch's own code generator: first calls stand apart, count against no time-out, and are
-    shorter once code is on disk.
-    """
+    """First calls stand apart, count against no time-out, and are shorter with code on disk."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     stages = [Step(method="topk", params={"keep_rate": rate, "layers": [0]}) for rate in (0.5, 0.6)]
     arms = (

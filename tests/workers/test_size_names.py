@@ -9,7 +9,6 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from sweeps.geometry.llm_geometry import from_config
 from sweeps.model.condition import Condition
 from tests.workers.saved_llm import TEXTS, TOKENS
 from workers.data.tokenization import train_tokenizer
@@ -23,11 +22,6 @@ SIZES: dict[str, dict[str, Any]] = {
         "num_heads": 4,
         "attention_types": [[["global", "local"], 1]],
     },
-    "nemotron_h": {
-        "hidden_size": 32,
-        "num_attention_heads": 4,
-        "layers_block_type": ["attention", "moe"],
-    },
 }
 
 
@@ -38,13 +32,6 @@ def config_of(architecture: str) -> Any:
 
 
 @pytest.mark.parametrize("architecture", SIZES)
-def test_sizes_under_other_names(architecture: str) -> None:
-    """The geometry has the sizes of the configuration, whatever they are called."""
-    found = from_config(architecture, language.spelled_out(config_of(architecture)), complete=True)
-    assert (found.layers, found.width, found.heads, found.vocabulary) == (2, 32, 4, TOKENS)
-
-
-@pytest.mark.parametrize("architecture", ["xglm", "gpt_neo"])
 def test_a_folder_with_other_names_is_loaded(tmp_path: Path, architecture: str) -> None:
     """It is not refused, and reads a text."""
     models: Any = AutoModelForCausalLM

@@ -35,9 +35,7 @@ def available(dtype):
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_products_agree_with_dense_ones(dtype, threads):
-    """Odd shapes, one to all inputs, with and without a bias, one and two threads: every route
-    gives the masked dense product.
-    """
+    """Every route gives the masked dense product, whatever shape, bias and threads."""
     generator, before = torch.Generator().manual_seed(0), torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -67,9 +65,7 @@ def test_products_agree_with_dense_ones(dtype, threads):
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_readers_of_one_vector_are_served_at_once(dtype):
-    """One call chooses the inputs as `largest` or `above` do and gives every reader the product
-    that it would get alone.
-    """
+    """One call gives every reader the product that it would get alone."""
     if "cpp" not in available(dtype):
         pytest.skip(
             f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}"
@@ -111,9 +107,7 @@ def one_by_one(x_I, kept):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_ties_are_cut_at_the_lowest_index_on_every_route(dtype):
-    """Of values many of which are equal, infinite or NaN, the compiled code and torch (float16)
-    keep the same as a reference.
-    """
+    """Equal, infinite and NaN values: compiled code and torch keep what a reference keeps."""
     generator = torch.Generator().manual_seed(3)
     for inputs in (2, 9, 64, 1000):
         place_NI = torch.randint(len(AWKWARD), (4, inputs), generator=generator)
@@ -135,9 +129,7 @@ def test_ties_are_cut_at_the_lowest_index_on_every_route(dtype):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_thresholds_keep_the_same_on_every_route(dtype):
-    """NaN is above every threshold, and everything is above one that is NaN or negative, as in
-    `mask_above`.
-    """
+    """NaN is above every threshold, everything above NaN or a negative one."""
     x_I = torch.tensor(AWKWARD, dtype=dtype)
     for threshold in (0.0, 1.0, torch.inf, torch.nan, -1.0):
         wanted = [place for place, value in enumerate(AWKWARD) if not abs(value) <= threshold]
@@ -156,15 +148,12 @@ def test_nothing_kept_is_nothing_on_every_route(dtype):
 
 
 def test_choice_of_a_route():
-    """`auto` gives a route that runs; one that cannot is refused with the reason; half precision
-    has only torch's own.
-    """
+    """`auto` gives a route that runs; others are refused; half has torch's own alone."""
     weight_IO = torch.randn(64, 48)
     assert sparse_matvec.select_route("auto", weight_IO, 32) in available(torch.float32)
     assert sparse_matvec.select_route("embedding_bag", weight_IO, 32) == "embedding_bag"
     with pytest.raises(
-        Unsupported,
-        match="kernel triton: it runs on cuda only, and the model is on cpu",
+        Unsupported, match="kernel triton: it runs on cuda only, and the model is on cpu"
     ):
         sparse_matvec.select_route("triton", weight_IO, 32)
     assert sparse_matvec.select_route("auto", weight_IO.half(), 32) == "embedding_bag"
@@ -173,9 +162,7 @@ def test_choice_of_a_route():
 
 
 def test_one_openmp_runtime():
-    """The library runs on the OpenMP runtime that torch has loaded: two of them would fight over
-    the cores.
-    """
+    """The library runs on the OpenMP runtime that torch has loaded."""
     if cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP) is not None:
         pytest.skip(
             f"no compiled kernel: {cpp_build.missing_reason(sparse_matvec.SPARSE_MATVEC_CPP)}"

@@ -12,9 +12,7 @@ from workers.methods.language import larosa, teal, topk_activation, wina
 
 
 def test_macs_by_hand():
-    """phi-2 at 50 %: 1280 of 2560 inputs of q, k, v, o and fc1, and 5120 of 10240 of fc2, in each
-    of 32 layers; 31 adapters.
-    """
+    """phi-2 at 50 %: half of the inputs of each matrix in 32 layers; 31 adapters."""
     phi = languages()["phi-2"]
     params = larosa.Params(sparsity=0.5)
     layer = 1280 * 3 * 2560 + 1280 * 2560 + 1280 * 10240 + 5120 * 2560
@@ -37,9 +35,7 @@ def test_macs_by_hand():
 
 
 def test_allocation_keeps_the_macs():
-    """However uneven the coefficients, as many MACs are left out; more than all of an input is
-    refused by name.
-    """
+    """As many MACs are left out however uneven; more than all of an input is refused."""
     network = languages()["llama-220m"]
     for coefficients in (None, (0.8, 1.2, 0.8, 1.2), (3.0, 1.0, 1.0, 2.0)):
         shares = spread(0.4, coefficients, network)

@@ -26,9 +26,7 @@ def paragraphs(documents):
 
 
 def test_topics_are_split_by_document():
-    """Both parts of the topics are large, nothing that is held out can be learnt by heart, and the
-    split is always the same.
-    """
+    """Both parts are large, share no paragraph, and are always the same."""
     text = corpus("topics")
     corpus.cache_clear()
     assert corpus("topics") == text
@@ -40,9 +38,7 @@ def test_topics_are_split_by_document():
 
 
 def test_held_out_paragraphs_leave_the_other_part():
-    """A long paragraph that both parts hold is left to the held-out one only; short ones are
-    headings and stay.
-    """
+    """A long paragraph of both parts is held out only; short ones are headings and stay."""
     long, short = "the same long sentence in several documents " * 2, "Heading"
     documents = {str(number): f"{short}\n\n{long}\n\nown text {number}" for number in range(20)}
     train, held_out = split_documents(documents)
@@ -54,9 +50,7 @@ def test_held_out_paragraphs_leave_the_other_part():
 
 
 def test_docstrings_are_read_without_importing(tmp_path: Path):
-    """Modules, classes and functions give their docstrings; broken files and tests are left out,
-    and no code runs.
-    """
+    """Broken files and tests are left out, and no code runs."""
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "no.py").write_text('"""Not this."""')
     (tmp_path / "broken.py").write_text('"""Nor this.""" (')
@@ -69,9 +63,7 @@ def test_docstrings_are_read_without_importing(tmp_path: Path):
 
 
 def test_a_folder_of_text(tmp_path: Path):
-    """A folder's *.txt are documents; its hash is in the job's contents and changes with the
-    text.
-    """
+    """Its *.txt are documents; its hash is in the job and changes with the text."""
     for number in range(12):
         (tmp_path / f"{number}.txt").write_text(f"document {number} " * 30)
     (tmp_path / "picture.png").write_bytes(b"\xff\xfe")
@@ -98,9 +90,7 @@ def test_unusable_text(tmp_path: Path, content: bytes, message: str):
 
 
 def test_text_that_is_not_here(tmp_path: Path):
-    """A path that is not there, a folder without text, and a name that is no text have messages of
-    their own.
-    """
+    """A missing path, a folder without text, a name of none: each has its message."""
     with pytest.raises(FileNotFoundError):
         corpus(f"text:{tmp_path / 'missing.txt'}")
     with pytest.raises(DataError, match=r"contains no \*\.txt"):
@@ -110,9 +100,7 @@ def test_text_that_is_not_here(tmp_path: Path):
 
 
 def test_windows_cover_documents_without_overlap():
-    """Scored parts follow each other up to the end of each document, each behind the text before
-    it, and cuts come before words.
-    """
+    """Scored parts follow each other to the end, cut before words, behind their context."""
     documents = ["word " * 700, "short", "x" * 2000]
     found = scoring_windows(documents)
     for text in (documents[0], documents[2]):

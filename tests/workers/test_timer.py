@@ -7,13 +7,7 @@ import torch
 
 from workers.measure import peaks
 from workers.measure.peaks import bandwidth
-from workers.measure.timer import (
-    MIN_RESOLUTIONS,
-    MIN_SAMPLE_S,
-    inner_loop,
-    resolution,
-    stopwatch,
-)
+from workers.measure.timer import MIN_RESOLUTIONS, MIN_SAMPLE_S, inner_loop, resolution, stopwatch
 
 pytestmark = pytest.mark.alone
 
@@ -25,9 +19,7 @@ def test_resolution_is_a_tiny_positive_time() -> None:
 
 @pytest.mark.parametrize("forward_s", [1e-7, 3e-5, 4e-4, 1e-3, 0.2])
 def test_a_sample_is_as_long_as_promised_and_no_longer_than_needed(forward_s: float) -> None:
-    """The inner loop reaches both minimum lengths, and one forward less would not (unless it is a
-    single one).
-    """
+    """Both minimum lengths are reached, and one forward less would not do."""
     inner = inner_loop(forward_s)
     needed = max(MIN_SAMPLE_S, MIN_RESOLUTIONS * resolution())
     assert inner * forward_s >= needed * (1 - 1e-9)
@@ -35,9 +27,7 @@ def test_a_sample_is_as_long_as_promised_and_no_longer_than_needed(forward_s: fl
 
 
 def test_cpu_time_is_per_forward() -> None:
-    """Of ten sleeps of 2 ms each takes a tenth of what all of them take together, and 2 ms at
-    least.
-    """
+    """Of ten sleeps of 2 ms each takes a tenth of all, and 2 ms at least."""
     calls = []
 
     def step() -> None:
@@ -53,9 +43,7 @@ def test_cpu_time_is_per_forward() -> None:
 
 
 def test_the_peak_of_reading_is_the_best_of_all_moments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A first moment under load does not stay the peak, later calls never lower it, and nothing
-    that ran lies above it.
-    """
+    """Never lowered, and nothing that ran lies above it."""
     slow = 0.001
     monkeypatch.setattr(peaks, "_FASTEST", {("cpu", torch.get_num_threads()): slow})
     first = bandwidth("cpu")

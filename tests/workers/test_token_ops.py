@@ -43,9 +43,7 @@ def merged_by_loops(x, size, metric, prefix, r):
 @pytest.mark.parametrize("prefix", [0, 1, 2, 5])
 @pytest.mark.parametrize("tokens", [20, 21])
 def test_merges_as_in_the_paper(prefix, tokens):
-    """Batched matching and merging do to each image what loops over its tokens do, twice in a row,
-    sizes carried on.
-    """
+    """Batched matching and merging do what loops over tokens do, sizes carried on."""
     x, metric = torch.randn(3, tokens, 4), torch.randn(3, tokens, 8)
     size, plain = None, torch.ones(3, tokens, 1)
     for r in (1, (tokens - prefix - 1) // 2):

@@ -26,9 +26,7 @@ def built(arm=DENSE, make="plain"):
     [(224, 1, 17.56), (448, 1, 78.50), (224, 0.1, 5.552), (448, 0.1, 24.727)],
 )
 def test_published_macs_of_a_real_model(size, keep_rate, gmacs):
-    """DeiT-B on the meta device sees the tokens and takes the MACs that were published, by the
-    counter and by the formula.
-    """
+    """DeiT-B takes the MACs that were published, by the counter and by the formula."""
     condition = Condition(model="deit_base_patch16_224", image_size=size, attention="eager")
     with torch.device("meta"):
         loaded = load_vision(condition, torch.device("meta"))
@@ -63,9 +61,7 @@ def test_a_block_that_runs_twice_is_an_error():
     ],
 )
 def test_counts_its_own_forwards_only(stack):
-    """The count has the forwards and images of this arm, and none of another arm's that runs in
-    between.
-    """
+    """Forwards and images of this arm, and none of another's in between."""
     model, other = built(Arm(stack=stack)), built()
     with count_forwards(model) as seen:
         for batch in (1, 2, 3):

@@ -35,11 +35,7 @@ def ranges(call: Callable[[], object]) -> Counter[str]:
     ("arm", "side", "reductions"), [(0, "baseline", 0), (1, "arm", 3), (2, "arm", 6)]
 )
 def test_ranges_of_a_vision_model(arm: int, side: str, reductions: int) -> None:
-    """Exactly the requested forwards, each with its blocks and reductions, inside the ranges that
-    tie them to a comparison.
-
-    Warm-up is in none but those of blocks, which the model keeps.
-    """
+    """Exactly the requested forwards with their blocks, in the ranges of a comparison."""
     requested = job([DENSE, TOPK, TOME], image_size=64)
     comparison = requested.comparison_ids()[max(arm, 1) - 1]
     found = ranges(lambda: run_traced(requested, arm, 3))

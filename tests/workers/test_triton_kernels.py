@@ -91,6 +91,9 @@ print(json.dumps(failures))
 """
 
 
+PROGRAMS = {"selection": SELECTION, "farthest first": FARTHEST_FIRST, "split-K": SPLIT_K}
+
+
 @pytest.fixture(scope="module")
 def failures() -> dict[str, str]:
     """By name, the tracebacks of the programs that failed where `TRITON_INTERPRET` was set before
@@ -98,9 +101,7 @@ def failures() -> dict[str, str]:
     """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", ALL],
-        input=json.dumps(
-            {"selection": SELECTION, "farthest first": FARTHEST_FIRST, "split-K": SPLIT_K}
-        ),
+        input=json.dumps(PROGRAMS),
         capture_output=True,
         text=True,
         check=False,
@@ -111,20 +112,7 @@ def failures() -> dict[str, str]:
     return found
 
 
-def test_fused_selection_agrees_with_torch(failures: dict[str, str]) -> None:
-    """Odd shapes, strided inputs, prefix tokens and half precision: the kernel keeps the tokens
-    that topk keeps, in its order.
-    """
-    assert "selection" not in failures, failures["selection"]
-
-
-def test_farthest_first_agrees_with_numpy(failures: dict[str, str]) -> None:
-    """The order that the steps on the CPU give."""
-    assert "farthest first" not in failures, failures["farthest first"]
-
-
-def test_split_k_agrees_with_torch(failures: dict[str, str]) -> None:
-    """Odd shapes, both index types, no index, half precision: the sum of the active rows; the
-    others are not even read.
-    """
-    assert "split-K" not in failures, failures["split-K"]
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_kernels_agree_with_tensor_code(failures: dict[str, str], program: str) -> None:
+    """Order of topk and of the steps, sums of active rows, whatever shape and type."""
+    assert program not in failures, failures[program]

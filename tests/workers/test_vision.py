@@ -37,9 +37,7 @@ def built(make, arm=DENSE, **condition):
 
 
 def test_random_weights_are_seeded():
-    """The same seed gives the same weights and images, another seed others; torch's own generator
-    is left alone.
-    """
+    """One seed, one model and image; torch's own generator is left alone."""
     state = torch.get_rng_state()
     one, again, other = (
         load_vision(TINY.model_copy(update={"seed": seed}), CPU) for seed in (0, 0, 1)
@@ -82,9 +80,7 @@ def test_what_cannot_be_loaded(tmp_path, monkeypatch, fields, message):
 
 @pytest.mark.parametrize("file", ["weights.safetensors", "weights.pt"])
 def test_checkpoints_are_read_at_any_size(tmp_path, file):
-    """A checkpoint gives back the very weights; at another image size only the position embeddings
-    are resampled.
-    """
+    """The very weights; at another size only position embeddings are resampled."""
     saved = load_vision(TINY.model_copy(update={"seed": 7}), CPU).model.state_dict()
     save_file(saved, tmp_path / file) if file.endswith("safetensors") else torch.save(
         saved, tmp_path / file
@@ -101,30 +97,10 @@ def test_checkpoints_are_read_at_any_size(tmp_path, file):
     assert larger["pos_embed"].shape == (1, 37, 64)
 
 
-def test_arms_share_weights_and_nothing_else():
-    """Arms are modules of their own, so that hooks on one see nothing of another, over the very
-    same weights.
-    """
-    loaded = VisionModel(small("plain"), small_network("plain"))
-    condition = Condition(model="plain", image_size=SIZE)
-    one, two = (
-        build_vision(loaded, condition, arm) for arm in (DENSE, overriding(attention="eager"))
-    )
-    assert not set(map(id, one.modules())) & set(map(id, (*two.modules(), *loaded.model.modules())))
-    weights = [value.data_ptr() for value in loaded.model.parameters()]
-    assert (
-        [value.data_ptr() for value in one.parameters()]
-        == [value.data_ptr() for value in two.parameters()]
-        == weights
-    )
-
-
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
 @pytest.mark.parametrize("make", MAKES)
 def test_our_block_is_timms(make, attention):
-    """A block with nothing to remove, and sizes of one in its attention, computes what timm's block
-    computes.
-    """
+    """With nothing to remove, and sizes of one, it computes what timm's block computes."""
     model = built(make, attention=attention)
     tokens = small_network(make).dense_tokens(SIZE)[0].attention
     x, ones = torch.randn(2, tokens, 48), torch.ones(2, tokens, 1)
@@ -159,9 +135,7 @@ def test_a_size_counts_like_copies(attention):
     "make", ["plain", "distilled", "registers", "average", "average_with_registers"]
 )
 def test_merging_equal_tokens_loses_nothing(make):
-    """Where patches come in equal copies, only copies are merged, and the answer is the dense
-    model's: sizes are carried right.
-    """
+    """Where only copies are merged the answer is the dense model's."""
     model = clone_shared(small(make))
     model.pos_embed = torch.nn.Parameter(torch.zeros_like(model.pos_embed))
     shades = (
@@ -180,11 +154,9 @@ def test_merging_equal_tokens_loses_nothing(make):
 
 
 @pytest.mark.parametrize("size", [24, Rectangle(height=24, width=40)])
-@pytest.mark.parametrize("make", MAKES)
+@pytest.mark.parametrize("make", ["plain", "average", "eva02", "dinov3", "perception"])
 def test_an_arm_at_another_size(make, size):
-    """An arm that overrides the image size runs at that size on the same weights, position
-    embeddings resampled.
-    """
+    """It runs on the same weights, position embeddings resampled."""
     model = built(make, overriding(image_size=size))
     assert model(images(2, size)).shape == (2, 7)
     own = {
@@ -202,9 +174,7 @@ def test_an_arm_at_another_size(make, size):
 )
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "autocast-float16"])
 def test_other_types(dtype, stack):
-    """An arm in half precision has its own weights (autocast shares them) and its input comes in
-    its type.
-    """
+    """Half precision has weights of its own, autocast shares them; inputs come in its type."""
     loaded, condition = load_vision(TINY, CPU), TINY.model_copy(update={"dtype": dtype})
     model = build_vision(loaded, condition, Arm(stack=stack))
     x = example_input(condition, loaded.network)
@@ -230,9 +200,7 @@ def test_strange_blocks_are_refused():
 
 @pytest.mark.alone
 def test_slowed_takes_its_share():
-    """Each forward takes at least the requested share longer than its layers, and gives the same
-    answer.
-    """
+    """Each forward takes the requested share longer and gives the same answer."""
     model = slowed.apply(small("plain"), slowed.Params(fraction=0.5))
     marks = []
     model.patch_embed.register_forward_pre_hook(lambda *_: marks.append(time.perf_counter()))

@@ -15,12 +15,7 @@ from tests.workers.tiny_vits import calm
 from workers.data.tokenization import FastTokenizer
 from workers.errors import Unsupported
 from workers.vocabulary import Vocabulary, split_again
-from workers.vocabulary.adaptation import (
-    extended,
-    mixture_weights,
-    ngram_rows,
-    with_vocabulary,
-)
+from workers.vocabulary.adaptation import extended, mixture_weights, ngram_rows, with_vocabulary
 from workers.vocabulary.build import Mode, VocabularyRecipe, build_vocabulary
 
 calm = pytest.fixture(autouse=True)(calm)
@@ -34,9 +29,7 @@ def vocabulary(count: int = 12, mode: Mode = "append") -> Vocabulary:
 
 
 def test_exponential_rows_by_hand() -> None:
-    """Of three tokens the nearest counts 4/7, the next 2/7, the farthest 1/7: the last one to read,
-    the first one to generate.
-    """
+    """Of three tokens the nearest counts 4/7, the next 2/7, the farthest 1/7."""
     assert mixture_weights(3, "exp", "last").tolist() == pytest.approx([1 / 7, 2 / 7, 4 / 7])
     assert mixture_weights(3, "exp", "first").tolist() == pytest.approx([4 / 7, 2 / 7, 1 / 7])
     ngrams = [(0, 1, 2), (3, 0)]
@@ -47,9 +40,7 @@ def test_exponential_rows_by_hand() -> None:
 
 
 def test_rows_from_an_n_grams_text_by_hand() -> None:
-    """As in the authors' code: the text is split again by the unmodified tokenizer, here into a
-    removed token and one more.
-    """
+    """As in the authors' code the text is split again by the unmodified tokenizer."""
     letters = {"a": 0, "b": 1, "d": 2, "ab": 3, "abd": 4}
     tokenizer = FastTokenizer(Backend(models.BPE(vocab=letters, merges=[("a", "b"), ("ab", "d")])))
     known = Vocabulary(
@@ -78,9 +69,7 @@ def test_rows_from_an_n_grams_text_by_hand() -> None:
 
 
 def test_where_the_rows_go() -> None:
-    """The first n-tokens take the rows of the removed tokens, the others follow the last token;
-    rows of none stay the last.
-    """
+    """First the rows of removed tokens, then behind the last; spare rows stay last."""
     known = Vocabulary(tokenizer="", tokens=4, removed={1: (0, 0)}, ngrams=((2, 3), (0, 2)))
     table_WD = extended(TABLE_VD, known, "mean", "last")
     assert table_WD.tolist() == [[1.0, 10.0], [6.0, 60.0], [4.0, 40.0], [8.0, 80.0], [2.5, 25.0]]
@@ -94,9 +83,7 @@ def test_where_the_rows_go() -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("mode", get_args(Mode))
 def test_old_tokens_keep_their_logits(architecture: str, mode: Mode) -> None:
-    """For a text in tokens that stay, the logits of all that stay are those of the model as it
-    was.
-    """
+    """For tokens that stay, the logits of all that stay are as they were."""
     given = lm(architecture)
     known = vocabulary(mode=mode)
     made = with_vocabulary(given.model, known, "exp")
@@ -112,9 +99,7 @@ def test_old_tokens_keep_their_logits(architecture: str, mode: Mode) -> None:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_only_embedding_and_head_are_new(architecture: str) -> None:
-    """Every other parameter is the given model's own tensor, and the given one is as it was, tied
-    where it was tied.
-    """
+    """Every other parameter is the given model's, which is as it was, ties too."""
     given = lm(architecture)
     before = {name: parameter.clone() for name, parameter in given.model.named_parameters()}
     made = with_vocabulary(given.model, vocabulary(), "exp")
@@ -145,11 +130,9 @@ class TwoTables(torch.nn.Embedding):
         return found
 
 
-@pytest.mark.parametrize("family", ["gpt2", "opt", "gpt_bigcode"])
+@pytest.mark.parametrize("family", ["gpt2", "opt"])
 def test_a_table_of_positions_may_be_as_long_as_the_vocabulary(family: str) -> None:
-    """What is read at positions has no row for each token, and stays as it is; a table that is read
-    at tokens is refused.
-    """
+    """What is read at positions stays; a table read at tokens is refused."""
     rows = bytes_bpe().size + SPARE
     sizes = {
         "n_embd": 32,

@@ -3,11 +3,7 @@
 import pytest
 
 from sweeps.geometry.vit_catalogue import FILE, networks
-from tests.catalogues import (
-    candidates,
-    catalogue,
-    known_geometry,
-)
+from tests.catalogues import candidates, catalogue, known_geometry
 
 
 @pytest.mark.parametrize(
@@ -34,9 +30,7 @@ def test_a_line_is_what_timm_builds(name):
 
 
 def test_other_parts_run_dense():
-    """Models of other blocks, attention or embeddings have the reason why none of their tokens can
-    be removed; convolutional networks are left out.
-    """
+    """Models of other parts have the reason; convolutional networks are left out."""
     assert networks()["vit_base_patch16_rpn_224"].refusal == "blocks of another kind (ResPostBlock)"
     assert networks()["swin_tiny_patch4_window7_224"].refusal == "windowed attention"
     assert "resnet50" not in networks()

@@ -24,9 +24,7 @@ CPU = torch.device("cpu")
 
 
 def test_every_model_of_timm_is_known_or_has_a_reason() -> None:
-    """No name of timm is an unknown word: it is in the catalogue, or the file gives the reason that
-    the code finds now.
-    """
+    """In the catalogue, or with the reason that the code finds now."""
     written = {key: names.split() for key, names in json.loads(UNSUPPORTED.read_text()).items()}
     assert unsupported() == written
     assert {*networks(), *(name for names in written.values() for name in names)} >= set(
@@ -60,18 +58,14 @@ def test_reasons(name: str, why: str) -> None:
     ],
 )
 def test_a_tag_has_the_geometry_that_timm_builds(name: str) -> None:
-    """Outputs, pooling and image size of a tag are those of timm's model under that name, and so
-    are the MACs.
-    """
+    """Outputs, pooling, image size and MACs of a tag are those of timm's model."""
     model = meta(name)
     assert networks()[name] == geometry_of(name.partition(".")[0], model)
     assert classes(name) == model.num_classes
 
 
 def test_a_tagged_model_runs(tmp_path: Path) -> None:
-    """A tagged name is loaded, reduced and counted like a bare one; here with random weights,
-    nothing being downloaded.
-    """
+    """Loaded, reduced and counted like a bare name; nothing is downloaded."""
     tome = of_modality("vision")["tome"]
     arm = Arm(stack=(Step(method="tome", params=tome.Params(r=2).model_dump(mode="json")),))
     job = Job(
@@ -87,9 +81,7 @@ def test_a_tagged_model_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
 def test_a_checkpoint_with_a_head_of_its_own(tmp_path: Path, suffix: str) -> None:
-    """A model fine-tuned to 5 classes keeps its 5 outputs, gives the logits of the model that was
-    saved, and has its MACs.
-    """
+    """Five classes keep five outputs, the saved model's logits, and their MACs."""
     torch.manual_seed(0)
     tuned = timm.create_model("test_vit", num_classes=5, img_size=64).eval()
     file = tmp_path / f"tuned{suffix}"
@@ -104,9 +96,7 @@ def test_a_checkpoint_with_a_head_of_its_own(tmp_path: Path, suffix: str) -> Non
 
 
 def test_a_head_that_does_not_fit_the_data(tmp_path: Path) -> None:
-    """A 1000-class head on digits, or a checkpoint's 5 on another number of folders, is refused
-    before anything runs.
-    """
+    """A head for other classes is refused before anything runs."""
     with pytest.raises(DataError, match="digits has 10 classes, the head of test_vit has 1000"):
         check_head(Condition(model="test_vit", image_size=32, data="digits"))
     check_head(Condition(model="digits_vit_64", image_size=32, data="digits", weights="trained"))

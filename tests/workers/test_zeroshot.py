@@ -19,12 +19,7 @@ from sweeps.model.outcome import ArmOutcome, Outcome
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_vits import calm
-from workers.kinds.quality import (
-    UNAVAILABLE,
-    TaskResults,
-    drops,
-    score_continuation,
-)
+from workers.kinds.quality import UNAVAILABLE, TaskResults, drops, score_continuation
 from workers.models.language import load_language
 from workers.run import run
 
@@ -110,9 +105,7 @@ def lost(arm: ArmOutcome) -> dict[str, Any]:
 
 
 def test_what_an_arm_loses_is_paired() -> None:
-    """The same two shares differ by a narrower interval where the documents that are right are the
-    same ones.
-    """
+    """The interval is narrower where the documents that are right are the same."""
     baseline = TaskResults([], {"zeroshot_a_acc": [True] * 60 + [False] * 40}, complete=True)
     alike, other = (
         TaskResults([], {"zeroshot_a_acc": right, "zeroshot_b_acc": [True]}, complete=True)
@@ -134,9 +127,7 @@ def test_what_an_arm_loses_is_paired() -> None:
 def test_without_lm_eval_there_is_a_flag_and_no_number(
     place: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Bits per byte are measured all the same, each arm is flagged, and the log names once for each
-    task what to do.
-    """
+    """Bits per byte are measured, arms flagged, and the log names what to do."""
     monkeypatch.setitem(sys.modules, "lm_eval", None)
     with caplog.at_level(logging.WARNING, "workers"):
         outcome = requested(place, ["hellaswag", "piqa", "hellaswag"])
@@ -153,9 +144,7 @@ def test_without_lm_eval_there_is_a_flag_and_no_number(
 
 @third_party
 def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> None:
-    """Accuracies are those of the choices' likelihoods, the plain ones and those per character,
-    with lm-eval's standard error.
-    """
+    """Accuracies are those of the likelihoods, with lm-eval's standard error."""
     pytest.importorskip(
         "lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this"
     )
@@ -199,29 +188,6 @@ def test_a_task_from_files_by_hand(place: dict[str, str], tmp_path: Path) -> Non
 
 
 @third_party
-def test_fewer_documents_and_what_is_lost_on_them(
-    place: dict[str, str], tmp_path: Path, scripted_language_arm: Any
-) -> None:
-    """Two of three documents, the same for every arm; what an arm loses is the difference of the
-    accuracies, with an interval.
-    """
-    pytest.importorskip(
-        "lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this"
-    )
-    arms = [DENSE, scripted_language_arm("upside_down", "output = -output")]
-    outcome = requested(place, [task(tmp_path)], arms, documents=2)
-    assert not outcome.failures
-    dense, other = (shots(arm) for arm in outcome.arms)
-    assert [row.n for row in (*dense.values(), *other.values())] == [2] * 4
-    found = lost(outcome.arms[1])
-    assert {name: row.value for name, row in found.items()} == {
-        f"{name}_drop": pytest.approx(dense[name].value - other[name].value) for name in dense
-    }
-    assert any(row.value for row in found.values())
-    assert all(-1 <= row.low < row.high <= 1 for row in found.values())
-
-
-@third_party
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -244,9 +210,7 @@ def test_a_task_that_cannot_be_run_here(
     message: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Missing data, tasks that want text generated and unknown metrics give a flag, and the other
-    task its numbers.
-    """
+    """A flag for it, and the other task its numbers."""
     pytest.importorskip(
         "lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this"
     )

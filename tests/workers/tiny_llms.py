@@ -59,12 +59,7 @@ CONFIGS |= {
     "olmo2": _GROUPED,
     "starcoder2": {**_GROUPED, "sliding_window": 10, "use_bias": True},
     "phi3": {**_GROUPED, "sliding_window": None},
-    "gemma3_text": {
-        **_GROUPED,
-        "head_dim": 24,
-        "sliding_window": 10,
-        "layer_types": _WINDOWS,
-    },
+    "gemma3_text": {**_GROUPED, "head_dim": 24, "sliding_window": 10, "layer_types": _WINDOWS},
     "gemma": {**_GROUPED, "head_dim": 24},
     "qwen3_moe": {**_EXPERTS, "head_dim": 24, "num_experts": 5, "moe_intermediate_size": 40},
     "mixtral": {**_EXPERTS, "num_local_experts": 4},
