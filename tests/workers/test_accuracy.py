@@ -13,11 +13,11 @@ from PIL import Image
 from torch import Tensor
 
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import Arm, Job, Pair, Protocol, Step
+from sweeps.model.job import Arm, Job, Protocol, Step
 from sweeps.model.outcome import Outcome, unpack
 from sweeps.stats.quality import compare_predictions, predictions_problem
 from tests.workers.scripted_arm import scripted_arm as method_files
-from tests.workers.vision_jobs import metrics
+from tests.workers.vision_jobs import compared, metrics
 from workers.data import images
 from workers.data.preprocessing import Preprocessing
 from workers.errors import alarm
@@ -34,29 +34,21 @@ LATE = "if len(calls) > 2: "
 DIGITS = Condition(model="digits_vit_64", image_size=32, data="digits")
 
 
-@pytest.fixture(autouse=True)
-def calm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="module")
+def calm() -> Iterator[None]:
     """One thread, and small batches, so that there are several."""
-    monkeypatch.setattr(item_job, "use_threads", lambda _: torch.set_num_threads(1))
-    monkeypatch.setattr(accuracy, "LARGEST_BATCH", 16)
     threads = torch.get_num_threads()
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(item_job, "use_threads", lambda _: torch.set_num_threads(1))
+        patch.setattr(accuracy, "LARGEST_BATCH", 16)
+        yield
     torch.set_num_threads(threads)
 
 
 def job(*arms: Arm, condition: Condition = DIGITS, images: int | None = 40, **fields: Any) -> Job:
     """All other arms against the first."""
-    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
-    return Job(
-        **{
-            "kind": "accuracy",
-            "condition": condition,
-            "arms": arms,
-            "pairs": pairs,
-            "protocol": Protocol(images=images),
-            **fields,
-        }
-    )
+    options = {"protocol": Protocol(images=images), **fields}
+    return compared("accuracy", condition, *arms, **options)
 
 
 def answers(outcome: Outcome) -> dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -85,10 +77,18 @@ def folder(tmp_path: Path) -> Condition:
     return DIGITS.model_copy(update={"data": f"imagefolder:{tmp_path / 'images'}"})
 
 
-def test_the_evaluation_is_what_the_model_predicts() -> None:
-    """Classes, ranks, margins and KL are those of a plain forward of the same images, in order."""
-    outcome = run(job(DENSE, HALF))
+@pytest.fixture(scope="module")
+def evaluated(calm: None) -> Outcome:
+    """TopK that keeps half and all, half precision and a smaller image beside the dense arm."""
+    others = (Overrides(dtype="bfloat16"), Overrides(image_size=16))
+    outcome = run(job(DENSE, HALF, ALL, *(Arm(overrides=each) for each in others)))
     assert not outcome.failures
+    return outcome
+
+
+def test_the_evaluation_is_what_the_model_predicts(evaluated: Outcome) -> None:
+    """Classes, ranks, margins and KL are those of a plain forward of the same images, in order."""
+    outcome = evaluated
     assert outcome.predictions is not None
     assert predictions_problem(outcome.predictions) is None
     found = images("digits")
@@ -110,16 +110,17 @@ def test_the_evaluation_is_what_the_model_predicts() -> None:
     assert rank.tolist() == (others > true[:, None]).sum(1).tolist()
     np.testing.assert_allclose(margin, true - others.max(1), rtol=1e-3, atol=1e-5)
     assert outcome.predictions.classes == 10
-    assert [(pair.baseline, pair.arm) for pair in outcome.predictions.pairs] == [(0, 1)]
+    assert [(pair.baseline, pair.arm) for pair in outcome.predictions.pairs] == [
+        (0, arm) for arm in range(1, 5)
+    ]
 
 
-def test_what_an_arm_loses() -> None:
+def test_what_an_arm_loses(evaluated: Outcome) -> None:
     """Metrics are those of `stats.classification`; a baseline loses nothing."""
-    outcome = run(job(DENSE, HALF, ALL))
-    assert outcome.predictions is not None
-    dense, half, everything = outcome.arms
+    assert evaluated.predictions is not None
+    dense, half, everything = evaluated.arms[:3]
     assert set(metrics(dense)) == {"top1", "top5", "diversity"}
-    agreement = compare_predictions(outcome.predictions, 0, 1)
+    agreement = compare_predictions(evaluated.predictions, 0, 1)
     assert agreement.kl is not None
     assert agreement.margin_change is not None
     rows = metrics(half)
@@ -143,10 +144,9 @@ def test_what_an_arm_loses() -> None:
 
 
 def test_neither_batch_size_nor_runtime_nor_batching_matters(
-    monkeypatch: pytest.MonkeyPatch,
+    evaluated: Outcome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers depend on no batch size, runtime or batching."""
-    first = run(job(DENSE, HALF))
     monkeypatch.setattr(accuracy, "LARGEST_BATCH", 32)
     graph = HALF.model_copy(update={"overrides": Overrides(runtime="cudagraph")})
     second = run(
@@ -158,25 +158,20 @@ def test_neither_batch_size_nor_runtime_nor_batching_matters(
     )
     assert not second.failures
     for index in (0, 1):
-        for one, other in zip(answers(first)[index], answers(second)[index], strict=True):
+        for one, other in zip(answers(evaluated)[index], answers(second)[index], strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
-    assert metrics(first.arms[1])["cka"] == pytest.approx(metrics(second.arms[1])["cka"], abs=0.05)
-
-
-def test_arms_of_other_types_and_sizes() -> None:
-    """Half precision and a smaller image are evaluated on the same images as the dense arm."""
-    arms = (
-        DENSE,
-        Arm(overrides=Overrides(dtype="bfloat16")),
-        Arm(overrides=Overrides(image_size=16)),
+    assert metrics(evaluated.arms[1])["cka"] == pytest.approx(
+        metrics(second.arms[1])["cka"], abs=0.05
     )
-    outcome = run(job(*arms))
-    assert not outcome.failures
-    half, small_image = (metrics(arm) for arm in outcome.arms[1:])
+
+
+def test_arms_of_other_types_and_sizes(evaluated: Outcome) -> None:
+    """Half precision and a smaller image are evaluated on the same images as the dense arm."""
+    half, small_image = (metrics(arm) for arm in evaluated.arms[3:])
     assert 0 < half["kl"] < 0.01
     assert half["relative_cost"] == 1
     assert small_image["relative_cost"] < 0.3
-    assert outcome.arms[2].tokens == 16
+    assert evaluated.arms[4].tokens == 16
 
 
 def test_an_arm_in_int8() -> None:
@@ -194,31 +189,27 @@ def test_an_arm_in_int8() -> None:
     assert (predicted == quantised_predicted).mean() > 0.9
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ("output = output * float('nan')", "not_a_number"),
-        ("raise RuntimeError('on purpose')", "error"),
-        ("raise MemoryError", "out_of_memory"),
-    ],
-)
-def test_an_arm_that_fails_on_the_way(scripted_arm: Any, body: str, reason: str) -> None:
+def test_arms_that_fail_on_the_way(scripted_arm: Any) -> None:
     """An arm that goes wrong among the images fails alone."""
-    outcome = run(job(DENSE, scripted_arm("broken", LATE + body), HALF))
-    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, reason)]
-    assert "while evaluating broken" in outcome.failures[0].message
-    assert [arm.arm for arm in outcome.arms] == [0, 2]
+    broken = (
+        scripted_arm("not_a_number", LATE + "output = output * float('nan')"),
+        scripted_arm("error", LATE + "raise RuntimeError('on purpose')"),
+        scripted_arm("out_of_memory", LATE + "raise MemoryError"),
+    )
+    outcome = run(job(DENSE, *broken, HALF))
+    assert {failure.arm: failure.reason for failure in outcome.failures} == {
+        1: "not_a_number",
+        2: "error",
+        3: "out_of_memory",
+    }
+    assert all(
+        f"while evaluating {failure.reason}" in failure.message for failure in outcome.failures
+    )
+    assert [arm.arm for arm in outcome.arms] == [0, 4]
     assert outcome.predictions is not None
-    assert [arm.arm for arm in outcome.predictions.arms] == [0, 2]
+    assert [arm.arm for arm in outcome.predictions.arms] == [0, 4]
     assert predictions_problem(outcome.predictions) is None
     assert metrics(outcome.arms[1])["kl"] > 0
-
-
-def test_a_baseline_that_fails(scripted_arm: Any) -> None:
-    """Its arms keep their answers; only what compares them is missing."""
-    outcome = run(job(scripted_arm("broken", LATE + "raise RuntimeError('on purpose')"), HALF))
-    assert [failure.arm for failure in outcome.failures] == [0]
-    assert set(metrics(outcome.arms[0])) == {"top1", "top5", "diversity"}
 
 
 def test_some_of_the_models_classes(folder: Condition) -> None:
@@ -287,9 +278,10 @@ def test_time_that_is_up_is_no_failure_of_an_arm(scripted_arm: Any) -> None:
     assert "of 40 images had been evaluated; allow a longer timeout" in outcome.failures[0].message
 
 
-def test_memory_that_does_not_suffice_halves_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_does_not_suffice_halves_the_batch(
+    evaluated: Outcome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where a batch does not fit, its halves are run, and nothing but the memory is different."""
-    whole = run(job(DENSE, HALF))
     forward = features
 
     def scarce(model: Any) -> Any:
@@ -300,7 +292,7 @@ def test_memory_that_does_not_suffice_halves_the_batch(monkeypatch: pytest.Monke
     outcome = run(job(DENSE, HALF))
     assert not outcome.failures
     for index in (0, 1):
-        for one, other in zip(answers(whole)[index], answers(outcome)[index], strict=True):
+        for one, other in zip(answers(evaluated)[index], answers(outcome)[index], strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.job import Arm, Step
+from tests.workers.vision_jobs import planned
 from workers import methods
 from workers.arms.budget import solve
 from workers.token_reduction import ScheduleParams
@@ -20,22 +20,8 @@ DEIT_S = networks()["deit_small_patch16_224"]
 ALIGNING = sorted(name for name, method in FOUND.items() if "align" in method.Params.model_fields)
 
 
-def arm(name, **params):
-    """An arm of one step, its parameters spelled out as planning does."""
-    method = FOUND[name]
-    return Arm(
-        stack=(
-            Step(
-                method=name,
-                params=method.Params(**params).model_dump(mode="json"),
-                version=method.VERSION,
-            ),
-        )
-    )
-
-
 def mlps(name, **params):
-    return [block.mlp for block in methods.promised_tokens(arm(name, **params), DEIT_S, 224)]
+    return [block.mlp for block in methods.promised_tokens(planned(name, **params), DEIT_S, 224)]
 
 
 class Counts(ScheduleParams):
@@ -91,13 +77,13 @@ def test_every_method_rounds_up(name):
     assert extra
     assert all(count >= 0 for count in extra)
     assert sum(extra) > 0
-    solved = solve(arm(name, **params.model_dump(exclude_none=True)), network, 224)
+    solved = solve(planned(name, **params.model_dump(exclude_none=True)), network, 224)
     assert solved.values["align_extra_tokens"] == pytest.approx(sum(extra) / network.depth)
 
 
 def test_r_beyond_the_cap_is_capped_and_recorded():
     """r=100 of 196 tokens is capped in every block and recorded so; r=13 never is."""
-    assert solve(arm("tome", r=100), DEIT_S, 224).values == {"r_capped_blocks": 12}
-    assert solve(arm("tome", r=(98, 98)), DEIT_S, 224).values == {"r_capped_blocks": 1}
-    assert solve(arm("tome", r=13), DEIT_S, 224).values == {}
+    assert solve(planned("tome", r=100), DEIT_S, 224).values == {"r_capped_blocks": 12}
+    assert solve(planned("tome", r=(98, 98)), DEIT_S, 224).values == {"r_capped_blocks": 1}
+    assert solve(planned("tome", r=13), DEIT_S, 224).values == {}
     assert math.isclose(sum(mlps("tome", r=100)), 99 + 50 + 26 + 14 + 8 + 5 + 3 + 2 * 5)

@@ -9,7 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.job import Arm, Step
+from sweeps.model.job import Arm
+from tests.workers.vision_jobs import planned
 from workers import methods
 from workers.arms.budget import cost, solve
 from workers.errors import Unsupported
@@ -21,23 +22,15 @@ SOLVING = sorted(name for name, method in FOUND.items() if getattr(method, "SOLV
 DENSE = DEIT_S.macs(224, DEIT_S.dense_tokens(224))
 
 
-def arm(name, **params):
-    """An arm of one step, its parameters spelled out as planning does."""
-    return Arm(stack=(step(name, **params),))
-
-
 def step(name, **params):
-    method = FOUND[name]
-    return Step(
-        method=name, params=method.Params(**params).model_dump(mode="json"), version=method.VERSION
-    )
+    return planned(name, **params).stack[0]
 
 
 @pytest.mark.parametrize("name", SOLVING)
 @pytest.mark.parametrize("ratio", [0.5, 0.6, 0.75, 0.95])
 def test_every_method_keeps_within_its_budget(name, ratio):
     """At most the budget, at most 2 % of the dense model less, and figures are recorded."""
-    solved = solve(arm(name, budget={"gmacs_ratio": ratio}), DEIT_S, 224)
+    solved = solve(planned(name, budget={"gmacs_ratio": ratio}), DEIT_S, 224)
     reached = cost(solved.arm, DEIT_S, 224)
     assert ratio * DENSE - 0.02 * DENSE < reached <= round(ratio * DENSE)
     assert solved.values["gmacs"] == reached / 1e9
@@ -49,10 +42,12 @@ def test_every_method_keeps_within_its_budget(name, ratio):
 @pytest.mark.parametrize("gmacs", [2.3, 2.7, 4.3])
 def test_no_r_comes_closer(gmacs):
     """ToMe's refined r is as close as any single r, blocks differing by at most one token."""
-    solved = solve(arm("tome", budget={"gmacs": gmacs}), DEIT_S, 224)
+    solved = solve(planned("tome", budget={"gmacs": gmacs}), DEIT_S, 224)
     found = cost(solved.arm, DEIT_S, 224)
     within = [
-        spent for r in range(99) if (spent := cost(arm("tome", r=r), DEIT_S, 224)) <= gmacs * 1e9
+        spent
+        for r in range(99)
+        if (spent := cost(planned("tome", r=r), DEIT_S, 224)) <= gmacs * 1e9
     ]
     assert max(within) <= found <= gmacs * 1e9
     r = solved.arm.stack[0].params["r"]
@@ -61,14 +56,14 @@ def test_no_r_comes_closer(gmacs):
 
 def test_figures_at_2_7_gmacs():
     """DeiT-S at 2.7 GMACs: ToMe r=13 with three blocks at 14, TopK at keep rate 0.623."""
-    tome = solve(arm("tome", budget={"gmacs": 2.7}), DEIT_S, 224)
+    tome = solve(planned("tome", budget={"gmacs": 2.7}), DEIT_S, 224)
     assert tome.values == {
         "r": 13,
         "r_plus_1_blocks": 3,
         "gmacs": pytest.approx(2.697, abs=5e-4),
         "gmacs_budget": 2.7,
     }
-    topk = solve(arm("topk", budget={"gmacs": 2.7}), DEIT_S, 224)
+    topk = solve(planned("topk", budget={"gmacs": 2.7}), DEIT_S, 224)
     assert topk.values["keep_rate"] == pytest.approx(0.6234, abs=1e-4)
     assert sorted({block.mlp for block in methods.promised_tokens(topk.arm, DEIT_S, 224)}) == [
         49,
@@ -89,7 +84,7 @@ def test_out_of_reach(name, gmacs):
             r" GMACs"
         ),
     ):
-        solve(arm(name, budget={"gmacs": gmacs}), DEIT_S, 224)
+        solve(planned(name, budget={"gmacs": gmacs}), DEIT_S, 224)
 
 
 def test_the_whole_stack_counts():
@@ -97,7 +92,7 @@ def test_the_whole_stack_counts():
     beside = Arm(stack=(step("slowed"), step("topk", budget={"gmacs": 2.7})))
     assert (
         solve(beside, DEIT_S, 224).values
-        == solve(arm("topk", budget={"gmacs": 2.7}), DEIT_S, 224).values
+        == solve(planned("topk", budget={"gmacs": 2.7}), DEIT_S, 224).values
     )
     with pytest.raises(Unsupported, match="topk and tome both change the number of tokens"):
         solve(
@@ -148,3 +143,10 @@ for name in {SOLVING!r}:
 assert not {{"torch", "timm"}} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_ramp_stays_a_ramp():
+    """With `inflect` a single r is found, because a ramp is made of one."""
+    solved = solve(planned("tome", budget={"gmacs": 2.7}, inflect=-0.5), DEIT_S, 224)
+    assert isinstance(solved.arm.stack[0].params["r"], int)
+    assert cost(solved.arm, DEIT_S, 224) <= 2.7e9

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
 from tokenizers import models
 
-from tests.workers.domain import TEXTS, bytes_bpe
+from tests.workers.domain import TEXTS, bytes_bpe, word_piece
 from workers.data.tokenization import END, FastTokenizer
-from workers.vocabulary import UnusableVocabulary, Vocabulary, tokenizer_hash
+from workers.errors import Unsupported
+from workers.vocabulary import PatchTokenizer, UnusableVocabulary, Vocabulary, tokenizer_hash
 from workers.vocabulary.build import (
     SelectedNgram,
     VocabularyRecipe,
     build_vocabulary,
     cached_vocabulary,
+    merges,
     removals,
     select_ngrams,
 )
@@ -185,3 +187,16 @@ def test_kept_by_what_it_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     obtained(weights_hash="other")
     obtained(bytes_bpe(400))
     assert len(files()) == 5
+
+
+def test_a_tokenizer_without_merges() -> None:
+    """It has nothing to write in a removed token's place; adding needs no merges."""
+    assert merges(word_piece()) == {}
+    with pytest.raises(Unsupported, match="without merges"):
+        build_vocabulary(word_piece(), TEXTS, VocabularyRecipe(ngrams=5, mode="replace"))
+    patched = PatchTokenizer(
+        word_piece(), build_vocabulary(word_piece(), TEXTS, VocabularyRecipe(ngrams=5))
+    )
+    plain = word_piece().encode(TEXTS[0])
+    assert len(patched.encode(TEXTS[0])) < len(plain)
+    assert patched.decode(patched.encode(TEXTS[0])) == word_piece().decode(plain)

@@ -18,6 +18,7 @@ from sweeps.model.condition import Condition
 from workers.cache import cached
 from workers.models.vision import load_vision
 from workers.training import obtain, recipes, trained
+from workers.training.optimisation import TrainingTargetMissed
 from workers.training.recipes import RECIPES, Recipe, recipe_hash
 from workers.training.train_vit import train_vit
 
@@ -133,3 +134,16 @@ def test_training_on_demand(tmp_path: Path) -> None:
         accuracy = json.loads(saved.metadata()["breakeven"])["accuracy"]
     print(f"\ndigits_vit_64: {accuracy:.1%} in {seconds:.0f} s, load {os.getloadavg()[0]:.1f}")
     assert accuracy >= 0.97
+
+
+def test_what_is_not_good_enough_is_not_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training that ends below what its recipe requires is an error with that reason, and leaves no
+    weights.
+    """
+    monkeypatch.setattr("workers.training.train_vit.fit_vit", lambda model, *_: model.eval())
+    with pytest.raises(
+        TrainingTargetMissed,
+        match=r"digits_vit_64 has \d+\.\d% of the held-out digits right; 97.0% are required",
+    ):
+        trained("digits_vit_64")
+    assert not list(cache.glob("*.safetensors"))

@@ -99,3 +99,12 @@ def test_text_that_is_too_short_is_an_error(tmp_path):
                 sparsity=0.5, data=f"text:{tmp_path / 'short.txt'}", calibration_tokens=1024
             ),
         )
+
+
+def test_random_rotations_are_repeatable():
+    """The same seed gives the same orthogonal matrices, and layers differ."""
+    network = tiny_llm("llama").network
+    first, second = calibrate.random_rotations(network), calibrate.random_rotations(network)
+    assert len(first) > 0
+    assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+    assert not torch.allclose(first[0], first[1])

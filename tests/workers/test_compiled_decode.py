@@ -13,10 +13,11 @@ import torch
 from torch import Tensor
 
 from sweeps.model.condition import Condition, Decoding, Overrides
-from sweeps.model.job import Arm, Job, Pair, Protocol, Step
+from sweeps.model.job import Arm, Job, Protocol, Step
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import ARCHITECTURES, tiny_llm
 from tests.workers.tiny_vits import calm
+from tests.workers.vision_jobs import compared
 from workers import methods
 from workers.arms.generation_workload import CapturedSteps, CompiledSteps, Passage, Workload
 from workers.arms.language import build_language, cut_texts
@@ -116,9 +117,8 @@ def job(folder: Path, *arms: Arm) -> Job:
         prompt_tokens=24,
         new_tokens=6,
     )
-    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
     protocol = Protocol(pairs_min=6, pairs_max=6, timeout_s=300, compile_timeout_s=300)
-    return Job(kind="generation", condition=condition, arms=arms, pairs=pairs, protocol=protocol)
+    return compared("generation", condition, *arms, protocol=protocol)
 
 
 def test_compiling_is_in_the_first_call_and_in_no_sample(

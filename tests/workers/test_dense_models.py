@@ -10,18 +10,22 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Step
+from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from tests.catalogues import module_of
 from tests.workers.tiny_vits import calm
 from workers import methods
 from workers.arms.vision import build_vision
+from workers.errors import Unsupported
 from workers.models.vision import load_vision
+from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
 TOO_LARGE = "eva02_enormous_patch14_clip_224"
 """17 GB of weights."""
 QUICK = ("swin_transformer", "beit")
 """Modules whose smallest models the default suite runs; .ci/run runs those of all."""
+WINDOWED = "test_maxvit"
+"""A small one, of 160 x 160 pixels."""
 SWIN = "swin_tiny_patch4_window7_224"
 
 
@@ -96,3 +100,30 @@ def test_other_engines(name: str, runtime: str) -> None:
     condition = Condition(model=name, image_size=224, runtime=runtime, attention="eager")
     model = build_vision(load_vision(condition, torch.device("cpu")), condition, DENSE)
     assert model(torch.randn(1, 3, 224, 224)).isfinite().all()
+
+
+def test_another_size_is_refused() -> None:
+    """Its layers are made for one size, and no MACs are known at another."""
+    with pytest.raises(Unsupported, match="runs at 224 alone"):
+        load_vision(Condition(model=SWIN, image_size=256), torch.device("cpu"))
+
+
+def test_a_job() -> None:
+    """A dense job of a hierarchical model is timed and counted; an arm that would remove tokens is
+    refused with the reason, and a control that removes none runs.
+    """
+    tome = Arm(stack=(Step(method="tome", params={"r": 2}),))
+    slowed = Arm(stack=(Step(method="slowed", params={"fraction": 0.5}),))
+    job = Job(
+        condition=Condition(model=WINDOWED, image_size=160),
+        arms=(DENSE, tome, slowed),
+        pairs=(Pair(0, 1), Pair(0, 2)),
+        protocol=Protocol(pairs_min=2, pairs_max=2, budget_s=0.01),
+    )
+    outcome = run(job, pass_seconds=0.01)
+    (failure,) = outcome.failures
+    assert "windowed attention" in failure.message
+    assert [each.arm for each in outcome.arms] == [0, 2]
+    dense = outcome.arms[0]
+    assert dense.gmacs == networks()[WINDOWED].fixed_macs / 1e9
+    assert (dense.flags, dense.tokens, dense.trace) == ((), 6400, ())

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sweeps.geometry.vit_catalogue import networks
-from tests.workers.tiny_vits import calm
+from tests.workers.tiny_vits import calm, images, small
 from workers.methods import of_modality
 from workers.methods.vision.dpcknn import assign, merge_clusters, squared_distances
 from workers.token_reduction.patch_vit import AttentionState
@@ -96,3 +96,17 @@ def test_the_authors_counts_and_means():
     counted, counts, _ = sized(x, torch.ones_like(size), PLACELESS)
     torch.testing.assert_close(merged, counted)
     assert counts.sum() == 42
+
+
+def test_density_of_the_code_differs_and_reaches_the_model():
+    """The authors' density makes other clusters than the papers', in the method as well."""
+    dpcknn, pictures = of_modality("vision")["dpcknn"], images(16)
+    ours, theirs = (
+        dpcknn.apply(
+            small("plain"), dpcknn.Params(keep_rate=0.4, layers=(1,), neighbours=3, density=density)
+        )(pictures)
+        for density in (None, "code")
+    )
+    assert not torch.allclose(ours, theirs, atol=1e-4)
+    with pytest.raises(ValueError, match="neighbours"):
+        dpcknn.Params(keep_rate=0.4, neighbours=1, density="code")

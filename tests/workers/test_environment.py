@@ -85,17 +85,6 @@ def test_instructions_are_those_that_the_system_lists(tmp_path: Path) -> None:
     assert environment_of("cpu").facts.get("instructions", "") == " ".join(instructions())
 
 
-def test_cores_follow_the_affinity() -> None:
-    """A process pinned to one core has one core."""
-    before = os.sched_getaffinity(0)
-    assert 0 < cores() <= len(before)
-    try:
-        os.sched_setaffinity(0, {min(before)})
-        assert cores() <= 1
-    finally:
-        os.sched_setaffinity(0, before)
-
-
 def test_a_device_that_is_not_here_is_refused() -> None:
     """With every GPU hidden there is no CUDA environment, and the message names what there is."""
     script = "from workers.measure.environment import environment_of; environment_of('cuda')"

@@ -13,11 +13,12 @@ import pytest
 
 import workers.kinds
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
+from sweeps.model.job import DENSE, Arm, Job, Step
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import Outcome
 from tests.workers.saved_llm import saved, written
+from tests.workers.vision_jobs import QUICK, compared
 from workers import methods
 from workers.arms.generation_workload import Run
 from workers.measure.readings import counter_value, metric_value
@@ -26,7 +27,6 @@ from workers.run import run
 ROOT = Path(workers.kinds.__file__).parents[2]
 FOLDERS = ("sweeps", "workers", "store", "orchestrator", "webapp")
 TECHNIQUES = ("token_reduction", "activation_sparsity", "vocabulary")
-QUICK = Protocol(pairs_min=6, pairs_max=6)
 VISION = Condition(model="test_vit", image_size=32, threads=1)
 SHARED = {"budget", "align", "inflect"}
 """Parameters of the interface `token_reduction/__init__.py` that `workers/arms/budget.py` solves
@@ -129,8 +129,7 @@ def language(tmp_path_factory: pytest.TempPathFactory) -> Condition:
 
 
 def job(kind: Any, condition: Condition, *arms: Arm) -> Job:
-    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
-    return Job(kind=kind, condition=condition, arms=arms, pairs=pairs, protocol=QUICK)
+    return compared(kind, condition, *arms, protocol=QUICK)
 
 
 def metrics(outcome: Outcome, arm: int) -> dict[str, tuple[float, str]]:

@@ -128,19 +128,6 @@ def test_a_damaged_cache_costs_time_only(data: Path, cache: Path, damage: str) -
     assert len(json.loads(file.read_text())) == len(before)
 
 
-def test_reading_is_shown(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The observer gets how much is read of how much, and nothing the second time."""
-    monkeypatch.setattr(data_sets, "REPORT_S", 0.0)
-    seen: list[tuple[int, int]] = []
-    content_hashes(str(data), lambda read, total: seen.append((read, total)))
-    first = len(seen)
-    assert first >= 7
-    assert seen == sorted(seen)
-    assert {total for _, total in seen} == {seen[-1][0]}
-    content_hashes(str(data), lambda read, total: seen.append((read, total)))
-    assert len(seen) == first
-
-
 def test_what_was_read_before_an_interruption_is_kept(data: Path, cache: Path) -> None:
     """Hashes of files before an unreadable one are in the cache."""
     (data / "unreadable.png").symlink_to("/proc/self/mem")

@@ -2,7 +2,6 @@
 domain.
 """
 
-import copy
 import dataclasses
 import json
 from pathlib import Path
@@ -133,18 +132,6 @@ def test_kept_as_safetensors_with_facts(cache: Path) -> None:
             assert torch.equal(parameter, weights[name])
         else:
             assert parameter is made.model.get_parameter(name)
-
-
-def test_a_model_in_half_precision_is_tuned_in_float32() -> None:
-    """Weights are kept in float32 under a key of their own, and come back in the model's type."""
-    made = untied()
-    half = dataclasses.replace(made, model=copy.deepcopy(made.model).bfloat16())
-    file = tuned(half, TEXTS, BRIEF, made_of="a")
-    assert file != tuned(untied(), TEXTS, BRIEF, made_of="a")
-    assert {values.dtype for values in load_file(file).values()} == {torch.float32}
-    assert {parameter.dtype for parameter in with_weights(half.model, file).parameters()} == {
-        torch.bfloat16
-    }
 
 
 def test_what_cannot_be_tuned() -> None:

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
+from sweeps.model.job import DENSE, Arm, Job, Protocol, Step
 from sweeps.model.outcome import Outcome
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import kv_bytes
-from tests.workers.vision_jobs import metrics, reasons
+from tests.workers.vision_jobs import compared, metrics, planned, reasons
 from workers import methods
 from workers.arms.generation_workload import Workload
 from workers.models.language import load_language
@@ -41,7 +41,6 @@ def job(
     place: dict[str, str], arms: Iterable[Arm], protocol: Protocol = QUICK, **condition: Any
 ) -> Job:
     """A job of short texts on one thread, each arm compared with the first."""
-    arms = tuple(arms)
     fields = {
         "threads": 1,
         "prompt_tokens": 24,
@@ -50,14 +49,8 @@ def job(
         "decoding": "teacher_forcing",
         **place,
     }
-    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
-    return Job(
-        kind="generation",
-        condition=Condition(**{**fields, **condition}),
-        arms=arms,
-        pairs=pairs,
-        protocol=protocol,
-    )
+    point = Condition(**{**fields, **condition})
+    return compared("generation", point, *arms, protocol=protocol)
 
 
 def answered(requested: Job, **options: Any) -> Outcome:
@@ -163,11 +156,7 @@ SPARSE = ("larosa", "teal", "topk_activation", "wina")
 def sparse(method: str, **more: Any) -> Arm:
     """Half of the layers' inputs left out, after a short calibration where there is one."""
     calibrated = {} if method in {"topk_activation", "wina"} else {"calibration_tokens": 64}
-    module = methods.of_modality("language")[method]
-    params = module.Params(sparsity=0.5, **calibrated, **more)
-    return Arm(
-        stack=(Step(method=method, params=params.model_dump(mode="json"), version=module.VERSION),)
-    )
+    return planned(method, sparsity=0.5, **calibrated, **more)
 
 
 def test_macs_are_those_of_what_ran_and_not_of_the_promise(place: dict[str, str]):
@@ -249,3 +238,21 @@ def test_a_fresh_process_for_each_arm(place: dict[str, str]):
     assert found["peak_rss_isolated"] >= found["rss_isolated"] > 50
     assert found["peak_rss_isolated"] * 2**20 > 4 * outcome.arms[0].parameters
     assert torch.get_num_threads() == 1
+
+
+def test_a_failing_baseline_fails_its_arms(place: dict[str, str], scripted_language_arm: Any):
+    """An arm whose only baseline failed is not measured, with that reason."""
+    outcome = answered(
+        job(place, [scripted_language_arm("broken", "raise ValueError('broken')"), DENSE])
+    )
+    assert reasons(outcome) == {0: "error", 1: "error"}
+    assert "its baseline broken" in outcome.failures[1].message
+
+
+def test_text_that_is_not_here_fails_the_job(place: dict[str, str], tmp_path: Path):
+    """Neither a missing text nor one that is too short is any arm's fault."""
+    assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path / 'no.txt'}"))) == {
+        None: "error"
+    }
+    (tmp_path / "a.txt").write_text("short")
+    assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path}"))) == {None: "unsupported"}

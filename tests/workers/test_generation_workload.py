@@ -126,3 +126,20 @@ def test_methods_are_prepared_before_every_run():
     assert workload().run(own).cached == 61
     workload().run(own)
     assert called == [1, 1]
+
+
+class Forgetful(Letters):
+    """Forgets the first character of every text."""
+
+    def encode(self, text):
+        return super().encode(text[1:])
+
+
+def test_texts_that_cannot_be_cut():
+    """No passage is made up where the tokenizer keeps no number of tokens, and none of an empty
+    text.
+    """
+    with pytest.raises(Unsupported, match="keep their number"):
+        passages([TEXT], Forgetful(), 40, 20, 1)
+    with pytest.raises(Unsupported, match="no tokens"):
+        passages([""], Letters(), 40, 20, 1)

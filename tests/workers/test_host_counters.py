@@ -52,14 +52,6 @@ def test_unreadable_files_are_absent(made: MadeMachine) -> None:
     assert set(HostCounters(THREADS, made.root).read()) == {"wall", "own", "load"}
 
 
-def test_cpu_time_of_the_cores(made: MadeMachine) -> None:
-    """Busy and stolen ticks of the cores that it may use, in seconds."""
-    made.stat(busy=200, steal=30)
-    found = HostCounters(THREADS, made.root).look()
-    assert found["busy"] == pytest.approx(THREADS * 200 * TICK)
-    assert found["stolen"] == pytest.approx(THREADS * 30 * TICK)
-
-
 def test_cores_that_are_offline_have_no_row(made: MadeMachine) -> None:
     """The first of two rows is that of the first core that is online, whatever its number."""
     made.write(ONLINE, f"{CORES[-1]},{CORES[-1] + 8}\n")

@@ -34,22 +34,6 @@ def merge_groups(x, size, groups, adjustment):
     return Grouping(PREFIX, KEPT, 0.3, adjustment=adjustment).merged(x, size, groups)
 
 
-def test_the_rest_of_the_kept_are_farthest_first():
-    """After the hubs each kept token is the least like any kept before, by cosine."""
-    _, _, inflow, _, groups = some(quota=0.2)
-    for signature, order in zip(
-        inflow[:, :, PREFIX:].mT, (groups.order_BN[:, PREFIX:] - PREFIX).tolist(), strict=True
-    ):
-        unit = normalize(signature, dim=-1)
-        for step in range(4, KEPT):
-            others = [place for place in range(PATCHES) if place not in order[:step]]
-            worst = {
-                place: max(float(unit[place] @ unit[other]) for other in order[:step])
-                for place in others
-            }
-            assert worst[order[step]] == pytest.approx(min(worst.values()), abs=1e-6)
-
-
 @pytest.mark.parametrize("sized", [True, False])
 def test_merges_as_loops_do(sized):
     """Removed tokens go to the most similar kept one; merged ones are means weighted by size."""
@@ -236,3 +220,16 @@ def test_an_absolute_clip_is_a_length():
     torch.testing.assert_close(clipped[long].norm(dim=-1), torch.full((int(long.sum()),), 3.0))
     with pytest.raises(ValueError, match="clip is about tau"):
         Params(r=1, clip="absolute")
+
+
+def test_layers_that_are_not_there():
+    """Layers beyond the model, and more numbers than blocks, are refused with the network's
+    name.
+    """
+    assert "block 12, but deit_small_patch16_224 has the blocks 0 to 11" in hquota.refuses(
+        Params(r=1, layers=(3, 12)), DEIT_S
+    )
+    assert "r lists 13 blocks, but 12 of" in hquota.refuses(Params(r=(1,) * 13), DEIT_S)
+    assert "r lists 4 blocks, but 3 of" in hquota.refuses(
+        Params(r=(1,) * 4, layers="early"), DEIT_S
+    )

@@ -9,20 +9,16 @@ from collections.abc import Iterator
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from huggingface_hub import constants
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
-from sweeps.model.outcome import Outcome
-from tests.workers.saved_llm import saved, written
+from tests.workers.saved_llm import saved
 from tests.workers.tiny_vits import calm
 from workers.errors import Unsupported
 from workers.models.language import load_language
-from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
 COMMIT = "c0ffee" + "0" * 34
@@ -176,34 +172,3 @@ def test_code_of_others_is_not_run(home: Path) -> None:
     file.write_text(json.dumps({"model_type": "own", "auto_map": {"AutoConfig": "own.Config"}}))
     with pytest.raises(Unsupported, match="org/code contains custom code"):
         load_language(point("org/code"))
-
-
-def requested(name: str, text: str, **options: Any) -> Outcome:
-    """The outcome of a generation job on a model."""
-    condition = Condition(
-        model=name, weights="pretrained", data=text, prompt_tokens=16, new_tokens=4, threads=1
-    )
-    protocol = Protocol(pairs_min=2, pairs_max=2)
-    arms = (DENSE, Arm(replicate=1))
-    return run(
-        Job(
-            kind="generation",
-            condition=condition,
-            arms=arms,
-            pairs=(Pair(0, 1),),
-            protocol=protocol,
-        ),
-        **options,
-    )
-
-
-@pytest.mark.slow
-def test_a_job_on_a_cached_model(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is answered without a network, and its fresh processes find the model by HF_HOME."""
-    cached(home, "org/name")
-    monkeypatch.setenv("HF_HOME", str(home))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    outcome = requested("org/name", written(home / "text"), pass_seconds=0.01)
-    assert not outcome.failures
-    assert [arm.flags for arm in outcome.arms] == [(), ()]
-    assert all("load_s" in {metric.name for metric in arm.metrics} for arm in outcome.arms)

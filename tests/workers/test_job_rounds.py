@@ -2,7 +2,6 @@
 removes nothing.
 """
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -54,16 +53,6 @@ def test_time_is_kept_for_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome.samples is not None
     assert outcome.samples.stopped in {"budget", "plateau"}
     assert not any("pass_skipped" in arm.flags for arm in outcome.arms)
-
-
-def test_a_cpu_has_no_pass_for_its_energy() -> None:
-    """No counter of energy is read on a CPU, so its arms have no pass for it."""
-    started = time.monotonic()
-    outcome = run(job([DENSE, TOPK]), pass_seconds=100)
-    assert time.monotonic() - started < 60
-    for arm in outcome.arms:
-        assert "pass_skipped" not in arm.flags
-        assert "peak_rss" in metrics(arm)
 
 
 def test_the_baseline_of_most_pairs_is_timed_twice() -> None:

@@ -27,6 +27,7 @@ from tests.workers.tiny_llms import (
     tiny_llm,
 )
 from tests.workers.tiny_vits import calm
+from workers.errors import Unsupported
 from workers.kv_caches import cache_memory, make_cache
 from workers.kv_caches.virtual import VirtualLayer
 
@@ -183,3 +184,21 @@ def test_memory_of_a_fresh_process() -> None:
         assert ours["process"] <= allowed + slack
         assert ours["process"] <= theirs["process"] + PAGE * tensors + slack // 4
         assert ours["virtual"] > 20 * ours["needed"]
+
+
+def test_beams_are_refused() -> None:
+    """Transformers' own way would leave the stored tokens in the former order."""
+    cache = make_cache("virtual", tiny_llm("qwen2"), 3, 60)
+    with pytest.raises(NotImplementedError, match="no beam search"):
+        cache.reorder_cache(torch.tensor([2, 0, 0]))
+
+
+def test_what_cannot_be_had() -> None:
+    """More addresses than there are, and a GPU where there is none are refused
+    with the reason.
+    """
+    lm = tiny_llm("llama")
+    with pytest.raises(
+        Unsupported, match=r"does not reserve .* GiB of address space .*vm.overcommit_memory=2"
+    ):
+        make_cache("virtual", lm, 1, 1 << 50)

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from sweeps.model.condition import Condition, Dtype, Overrides
-from sweeps.model.job import Arm, Job, Pair, Protocol, Step
+from sweeps.model.job import Arm, Protocol, Step
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import POSITIONS, tiny_llm
+from tests.workers.vision_jobs import compared
 from workers import methods
 from workers.arms.language import MAX_DIFFERENCE, build_language
 from workers.errors import Unsupported
@@ -75,13 +76,7 @@ def test_jobs(tmp_path: Path) -> None:
             for dtype in ("bfloat16", "int8", "int4")
         ),
     )
-    job = Job(
-        kind="generation",
-        condition=point,
-        arms=arms,
-        pairs=tuple(Pair(0, index) for index in (1, 2, 3)),
-        protocol=Protocol(pairs_min=5, pairs_max=5),
-    )
+    job = compared("generation", point, *arms, protocol=Protocol(pairs_min=5, pairs_max=5))
     outcome = run(job, pass_seconds=0.05, isolated=False)
     assert not outcome.failures
     dense, *others = outcome.arms

@@ -11,10 +11,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from sweeps.geometry.llm_geometry import CONFIGS
-from sweeps.model.condition import Condition
+from sweeps.model.condition import Condition, Overrides
+from sweeps.model.job import Arm
 from tests.workers.saved_llm import TEXTS, TOKENS, changed, saved
 from tests.workers.tiny_llms import ARCHITECTURES
 from tests.workers.tiny_vits import calm
+from workers.arms.language import build_language
 from workers.data import tokenization
 from workers.data.tokenization import FastTokenizer, train_tokenizer
 from workers.errors import Unsupported
@@ -168,3 +170,27 @@ def test_a_tokenizer_has_the_tokens_that_begin_a_text():
     assert FastTokenizer(backend).encode("a") == FastTokenizer(
         train_tokenizer(TEXTS, TOKENS)
     ).encode("a")
+
+
+def test_what_language_models_do_not_do(tmp_path: Path):
+    """Autocast, and weights that are not published, are unsupported with the reason."""
+    condition = point(saved(tmp_path))
+    with pytest.raises(Unsupported, match="write float16 or bfloat16"):
+        build_language(condition, Arm(overrides=Overrides(dtype="autocast-float16")), {})
+    with pytest.raises(Unsupported, match="is a size with random weights"):
+        load_language(Condition(model="llama-15m", weights="pretrained"))
+    with pytest.raises(Unsupported, match="there is a recipe for tiny_lm"):
+        load_language(Condition(model="llama-15m", weights="trained"))
+
+
+def test_models_that_are_not_here(tmp_path: Path):
+    """A folder that is not there, and a word that is no model, are unsupported, with a message that
+    names what would be right.
+    """
+    with pytest.raises(Unsupported, match="there is no folder"):
+        load_language(point(tmp_path / "missing"))
+    with pytest.raises(
+        Unsupported,
+        match=r"llama is not a language model: write a folder .* or llama-15m, llama-220m",
+    ):
+        load_language(Condition(model="llama"))

@@ -65,3 +65,19 @@ def test_a_whole_text_by_parts(opening: tuple[int, ...], length: int) -> None:
     assert [end - start + len(opening) for start, _, end in cuts[:-1]] == [256] * (len(cuts) - 1)
     if length == 7:
         assert expected == pytest.approx(by_hand(lm, list(opening), tokens), rel=1e-4)
+
+
+@pytest.mark.parametrize(("before", "start"), [([], 1), ([3], 1), ([3, 4, 5], 3)])
+def test_the_forward_stands_for_decoding(before: list[int], start: int) -> None:
+    """Tokens after those that stand before the text count as decoded, and at least one is a
+    prompt.
+    """
+    lm = tiny_llm("gpt2")
+    seen: list[int | None] = []
+    hook = lm.model.register_forward_pre_hook(lambda *_: seen.append(lm.scoring.decoded_from))
+    try:
+        with torch.inference_mode():
+            log_probabilities(lm, before, [7, 8, 9])
+    finally:
+        hook.remove()
+    assert seen == [start]

@@ -10,6 +10,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Step
 from tests.workers.tiny_vits import MAKES, SIZE, calm, images, small, small_network
+from tests.workers.vision_jobs import planned
 from workers import methods
 from workers.arms.vision import build_vision
 from workers.methods import InvalidMethod
@@ -32,13 +33,6 @@ DEIT_S, DEIT_B, DEIT_TI = (
 )
 
 calm = pytest.fixture(autouse=True)(calm)
-
-
-def arm(name, **params):
-    """An arm of one step, its parameters spelled out as planning does."""
-    return Arm(
-        stack=(Step(method=name, params=FOUND[name].Params(**params).model_dump(mode="json")),)
-    )
 
 
 @pytest.mark.parametrize(("method", "params", "make"), CASES)
@@ -170,7 +164,7 @@ def test_traces_as_one_graph(method, params):
 
 def test_topk_keeps_a_share_at_each_stage():
     """0.1 at blocks 3, 6, 9 of DeiT-B leaves 20, 2, 1 patch tokens and published MACs."""
-    stages = arm("topk", keep_rate=0.1)
+    stages = planned("topk", keep_rate=0.1)
     assert [block.mlp for block in methods.promised_tokens(stages, DEIT_B, 224)] == [197] * 3 + [
         21
     ] * 3 + [3] * 3 + [2] * 3
@@ -206,15 +200,15 @@ def test_keep_rate_rounds_up_as_written():
 
 def test_tome_merges_at_most_half():
     """r=13 on DeiT-S takes 13 a block and the published MACs; r=100 half each time."""
-    merging = arm("tome", r=13)
+    merging = planned("tome", r=13)
     assert [block.mlp for block in methods.promised_tokens(merging, DEIT_S, 224)] == [
         197 - 13 * block for block in range(1, 13)
     ]
     assert round(DEIT_S.macs(224, methods.promised_tokens(merging, DEIT_S, 224)) / 1e9, 3) == 2.703
     assert round(DEIT_S.macs(224, DEIT_S.dense_tokens(224)) / 1e9, 3) == 4.599
-    capped = methods.promised_tokens(arm("tome", r=100), DEIT_S, 224)
+    capped = methods.promised_tokens(planned("tome", r=100), DEIT_S, 224)
     assert [block.mlp for block in capped] == [99, 50, 26, 14, 8, 5, 3, 2, 2, 2, 2, 2]
-    assert [block.mlp for block in methods.promised_tokens(arm("tome", r=16), DEIT_S, 224)][
+    assert [block.mlp for block in methods.promised_tokens(planned("tome", r=16), DEIT_S, 224)][
         -2:
     ] == [21, 11]
 
@@ -222,21 +216,21 @@ def test_tome_merges_at_most_half():
 def test_refusals():
     """A method names why it cannot run; two methods that remove tokens are refused too."""
     without_class = networks()["vit_base_patch16_siglip_224"]
-    assert "no class token" in methods.stack_refusal(arm("topk", keep_rate=0.5), without_class)
-    assert methods.stack_refusal(arm("random", keep_rate=0.5), without_class) is None
+    assert "no class token" in methods.stack_refusal(planned("topk", keep_rate=0.5), without_class)
+    assert methods.stack_refusal(planned("random", keep_rate=0.5), without_class) is None
     assert "block 12, but deit_tiny_patch16_224 has the blocks 0 to 11" in methods.stack_refusal(
-        arm("random", keep_rate=0.5, layers=(12,)), DEIT_TI
+        planned("random", keep_rate=0.5, layers=(12,)), DEIT_TI
     )
-    assert "r lists 13 blocks" in methods.stack_refusal(arm("tome", r=(1,) * 13), DEIT_TI)
-    both = Arm(stack=arm("topk", keep_rate=0.5).stack + arm("tome", r=2).stack)
+    assert "r lists 13 blocks" in methods.stack_refusal(planned("tome", r=(1,) * 13), DEIT_TI)
+    both = Arm(stack=planned("topk", keep_rate=0.5).stack + planned("tome", r=2).stack)
     assert (
         methods.stack_refusal(both, DEIT_TI)
         == "topk and tome both change the number of tokens; only one method of a stack can"
     )
-    slowed = Arm(stack=arm("tome", r=2).stack + arm("slowed").stack)
+    slowed = Arm(stack=planned("tome", r=2).stack + planned("slowed").stack)
     assert methods.stack_refusal(slowed, DEIT_TI) is None
     assert methods.promised_tokens(slowed, DEIT_TI, 224) == methods.promised_tokens(
-        arm("tome", r=2), DEIT_TI, 224
+        planned("tome", r=2), DEIT_TI, 224
     )
 
 
@@ -287,3 +281,10 @@ def test_a_method_that_lacks_a_part(tmp_path, monkeypatch, name, text, message):
     assert set(methods.of_modality("vision")) == {"works", *FOUND}
     assert message in methods.left_out()[name]
     assert "\n" not in methods.left_out()[name]
+
+
+def test_a_folder_that_is_not_there(tmp_path, monkeypatch):
+    """A folder that does not exist is named."""
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(tmp_path / "gone"))
+    assert set(methods.of_modality("vision")) == set(FOUND)
+    assert [str(tmp_path / "gone") in line for line in methods.left_out().values()] == [True]

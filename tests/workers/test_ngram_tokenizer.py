@@ -163,3 +163,9 @@ def test_tokenizers_like_sentencepiece(kind: str) -> None:
         tokens = plain.encode(text)
         assert patched.decode(patched.encode(text)) == plain.decode(tokens)
         assert len(patched.encode(text)) < len(tokens)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    """A file that is not there is named."""
+    with pytest.raises(UnusableVocabulary, match=r"gone\.json: cannot be read"):
+        read_vocabulary(tmp_path / "gone.json")

@@ -15,9 +15,9 @@ import psutil
 import pytest
 import torch
 
-from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
+from sweeps.model.job import DENSE, Arm, Job, Protocol, Step
 from sweeps.model.outcome import WORKER_UNFIT, Outcome
+from tests.workers.vision_jobs import job as vision_job
 from workers.measure.process_state import FLAG, Change, ProcessState
 from workers.models.share_weights import checksums
 from workers.run import run
@@ -37,13 +37,8 @@ def untidy(what: str, **params: str) -> Step:
 
 def job(*steps: Step, **condition: object) -> Job:
     """Dense against arms of one step each, as short as the protocol allows."""
-    arms = (DENSE, *(Arm(stack=(step,)) for step in steps))
-    return Job(
-        condition=Condition(**{"model": "test_vit", "image_size": 32, "threads": 1, **condition}),
-        arms=arms,
-        pairs=tuple(Pair(0, index) for index in range(1, len(arms))),
-        protocol=Protocol(pairs_min=6, pairs_max=6, half_width=0.5, budget_s=0.1, timeout_s=60.0),
-    )
+    protocol = Protocol(pairs_min=6, pairs_max=6, half_width=0.5, budget_s=0.1, timeout_s=60.0)
+    return vision_job([DENSE, *(Arm(stack=(step,)) for step in steps)], protocol, **condition)
 
 
 def measured(requested: Job) -> Outcome:
@@ -256,3 +251,12 @@ def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:
         lines[2]
         == '1.0 [1] while preparing untidy(what="thread"): threads were left running: untidy'
     )
+
+
+def test_arm_that_changes_all_others_in_an_accuracy_job() -> None:
+    """Not only where times are taken."""
+    requested = job(untidy("weights", when="forward"), TIDY, model="digits_vit_64", data="digits")
+    outcome = run(
+        requested.model_copy(update={"kind": "accuracy", "protocol": Protocol(images=16)})
+    )
+    assert (outcome.suspects, outcome.predictions) == ((1,), None)

@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
+from sweeps.model.job import DENSE, Arm, Job, Protocol
 from sweeps.model.outcome import unpack
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
-from tests.workers.vision_jobs import metrics
+from tests.workers.vision_jobs import compared, metrics
 from workers.data.text import Window, corpus, scoring_windows
 from workers.errors import Unsupported
 from workers.kinds.quality import score
@@ -39,15 +39,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def job(place: dict[str, str], arms: Any, characters: int | None = None) -> Job:
-    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
     point = Condition(threads=1, **place)
-    return Job(
-        kind="quality",
-        condition=point,
-        arms=tuple(arms),
-        pairs=pairs,
-        protocol=Protocol(characters=characters),
-    )
+    return compared("quality", point, *arms, protocol=Protocol(characters=characters))
 
 
 def test_an_outcome_holds_the_scores_of_all_windows(place: dict[str, str]):

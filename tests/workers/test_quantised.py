@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from sweeps.model.condition import Condition, Dtype, Overrides
-from sweeps.model.job import Arm, Job, Pair, Protocol, Step
+from sweeps.model.job import Arm, Protocol, Step
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_llms import tiny_llm
+from tests.workers.vision_jobs import compared
 from workers import methods
 from workers.arms.language import build_language
 from workers.errors import Unsupported
@@ -126,21 +127,15 @@ def test_jobs(tmp_path: Path) -> None:
     }
     arms = tuple(Arm(overrides=Overrides(dtype=each)) for each in ("bfloat16", *BOTH))
     point = Condition(threads=1, weights="pretrained", **place)
-    pairs = tuple(Pair(0, index) for index in (1, 2))
-    outcome = run(Job(kind="quality", condition=point, arms=arms, pairs=pairs))
+    outcome = run(compared("quality", point, *arms))
     assert not outcome.failures
     dense, *found = [{each.name: each.value for each in arm.metrics} for arm in outcome.arms]
     for one, most in zip(found, (0.01, 0.05), strict=True):
         assert one["perplexity"] == pytest.approx(dense["perplexity"], rel=most)
         assert one["perplexity"] != dense["perplexity"]
     sizes = {"prompt_tokens": 16, "new_tokens": 6}
-    job = Job(
-        kind="generation",
-        condition=point.model_copy(update=sizes),
-        arms=arms,
-        pairs=pairs,
-        protocol=Protocol(pairs_min=5, pairs_max=5),
-    )
+    protocol = Protocol(pairs_min=5, pairs_max=5)
+    job = compared("generation", point.model_copy(update=sizes), *arms, protocol=protocol)
     outcome = run(job, pass_seconds=0.05, isolated=False)
     assert not outcome.failures
     assert len({arm.gmacs for arm in outcome.arms}) == 1

@@ -254,3 +254,12 @@ def test_calibrated_allocation_is_no_worse(tmp_path, monkeypatch):
     assert losses[tuple(found["coefficients"])] == min(losses.values()) <= losses[1, 1, 1, 1]
     decoded(arm)
     assert counted(arm)["achieved_sparsity"] == pytest.approx(0.5, abs=0.01)
+
+
+def test_two_of_a_kind_do_not_stack():
+    """A second method that changes the same matrices is refused with the reason."""
+    arm = topk_activation.apply(speaker_of("llama"), topk_activation.Params(sparsity=0.5))
+    with pytest.raises(
+        Unsupported, match="a matrix is a RowSkippingLinear, which this method cannot change"
+    ):
+        topk_activation.apply(arm, topk_activation.Params(sparsity=0.5))

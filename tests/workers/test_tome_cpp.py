@@ -177,3 +177,13 @@ def test_the_automatic_choice_is_the_default(method, params, arm_id):
     """Not given and `auto` are one arm; golden."""
     requested = of_modality("vision")[method].Params(r=13, **params).model_dump(mode="json")
     assert Arm(stack=(Step(method=method, params=requested),)).arm_id == arm_id
+
+
+@compiled
+def test_order_is_whole_where_likeness_is_not_a_number():
+    """Places stay inside of the tensor where tokens are not numbers."""
+    order = token_ops.farthest_first_cpp(
+        torch.full((2, 6, 6), float("nan")), torch.zeros(2, 1, dtype=torch.int64), 3
+    )
+    assert order.min() >= 0
+    assert order.max() < 6

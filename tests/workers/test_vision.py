@@ -208,3 +208,9 @@ def test_slowed_takes_its_share():
     for _ in range(20):
         assert torch.equal(model(images()), small("plain")(images()))
         assert time.perf_counter() - marks[-2] >= 1.5 * (marks[-1] - marks[-2])
+
+
+def test_a_checkpoint_that_is_not_there(tmp_path):
+    """A missing file is an error of this machine and no answer."""
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+        load_vision(TINY.model_copy(update={"weights": str(tmp_path / "gone.safetensors")}), CPU)

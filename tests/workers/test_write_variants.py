@@ -112,3 +112,11 @@ def test_a_head_that_does_not_fit_the_data(tmp_path: Path) -> None:
         check_head(folder)
     (tmp_path / "data" / "class_map.txt").write_text("ant 310\ncat 281\n")
     check_head(folder)
+
+
+def test_unknown_words_and_tags() -> None:
+    """A misspelt name still has its neighbour, and a tag that does not exist those that do."""
+    assert "did you mean 'vit_base_patch16_224'" in not_known("vit_base_patch16_244", [*networks()])
+    assert "no weights with the tag 'mea'; did you mean 'mae'" in not_known(
+        "vit_base_patch16_224.mea", [*networks()]
+    )

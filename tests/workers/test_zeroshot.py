@@ -14,11 +14,12 @@ import pytest
 import torch
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol
+from sweeps.model.job import DENSE, Arm, Protocol
 from sweeps.model.outcome import ArmOutcome, Outcome
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
 from tests.workers.tiny_vits import calm
+from tests.workers.vision_jobs import compared
 from workers.kinds.quality import UNAVAILABLE, TaskResults, drops, score_continuation
 from workers.models.language import load_language
 from workers.run import run
@@ -52,16 +53,7 @@ def requested(
 ) -> Outcome:
     """The answer to a quality job with these tasks."""
     protocol = Protocol(characters=400, tasks=tuple(tasks), documents=documents)
-    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
-    return run(
-        Job(
-            kind="quality",
-            condition=Condition(threads=1, **place),
-            arms=tuple(arms),
-            pairs=pairs,
-            protocol=protocol,
-        )
-    )
+    return run(compared("quality", Condition(threads=1, **place), *arms, protocol=protocol))
 
 
 def task(folder: Path, **more: Any) -> str:
@@ -224,29 +216,3 @@ def test_a_task_that_cannot_be_run_here(
     assert all(len(shots(arm)) == 2 for arm in outcome.arms)
     assert f"the zero-shot task {bad} is not run: " in caplog.text
     assert message in caplog.text
-
-
-@third_party
-def test_an_arm_that_fails_in_a_task_fails_alone(
-    place: dict[str, str], tmp_path: Path, scripted_language_arm: Any
-) -> None:
-    """What the model raises is a failure of that arm and no flag of the task."""
-    pytest.importorskip(
-        "lm_eval", reason="lm-eval is no dependency; uv run --with lm-eval pytest runs this"
-    )
-    arms = [
-        DENSE,
-        scripted_language_arm("short", "assert output.shape[1] > 30, 'too short'"),
-        scripted_language_arm("counting"),
-    ]
-    outcome = requested(place, [task(tmp_path)], arms)
-    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [(1, "error")]
-    assert "while running zero-shot tasks with short(): too short" in outcome.failures[0].message
-    assert [arm.arm for arm in outcome.arms] == [0, 2]
-    assert [arm.flags for arm in outcome.arms] == [(), ()]
-    assert outcome.text_scores is not None
-    assert [arm.arm for arm in outcome.text_scores.arms] == [0, 2]
-    calls = next(
-        metric.value for metric in outcome.arms[1].metrics if metric.name == "kernel_calls"
-    )
-    assert calls == outcome.text_scores.windows

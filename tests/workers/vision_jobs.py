@@ -6,6 +6,7 @@ from typing import Any
 from sweeps.model.condition import Condition
 from sweeps.model.job import Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import ArmOutcome, Outcome
+from workers.methods import all_methods
 
 MODEL = "test_vit"
 SIZE = 32
@@ -24,10 +25,22 @@ def job(
     """A job on the smallest input and one thread, each arm compared with the first unless `pairs`
     are given.
     """
-    arms = tuple(arms)
-    pairs = [Pair(0, index) for index in range(1, len(arms))] if pairs is None else pairs
     point = Condition(**({"model": MODEL, "image_size": SIZE, "threads": 1} | condition))
-    return Job(condition=point, arms=arms, pairs=tuple(pairs), protocol=protocol)
+    found = compared("latency", point, *arms, protocol=protocol)
+    return found if pairs is None else found.model_copy(update={"pairs": tuple(pairs)})
+
+
+def compared(kind: Any, condition: Condition, *arms: Arm, **fields: Any) -> Job:
+    """A job that compares each arm with the first."""
+    pairs = tuple(Pair(0, index) for index in range(1, len(arms)))
+    return Job(**{"kind": kind, "condition": condition, "arms": arms, "pairs": pairs, **fields})
+
+
+def planned(method: str, **params: Any) -> Arm:
+    """An arm of one step, its parameters spelled out as planning does."""
+    known = all_methods()[method]
+    spelled = known.Params(**params).model_dump(mode="json")
+    return Arm(stack=(Step(method=method, params=spelled, version=known.VERSION),))
 
 
 def metrics(arm: ArmOutcome) -> dict[str, float]:
