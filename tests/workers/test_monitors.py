@@ -6,6 +6,7 @@ import math
 import multiprocessing
 import multiprocessing.synchronize
 import os
+import threading
 import time
 
 import pytest
@@ -17,6 +18,7 @@ from workers.measure.monitors import (
     SERIES_PERIOD_S,
     Watch,
     cpu_findings,
+    repeated,
     watch,
 )
 
@@ -111,6 +113,19 @@ def test_what_the_machine_does_not_offer_is_absent() -> None:
     readings, flags = cpu_findings(bare, {**bare, "wall": 10.0}, CORES)
     assert set(readings) == {"seconds", "load_before", "load_after", "process_cores"}
     assert not flags
+
+
+def test_repeated_readings_surround_a_block() -> None:
+    """One before it, more while it runs, and one after it, behind which none follows."""
+    taken: list[float] = []
+    with repeated(lambda: taken.append(time.perf_counter()), period_s=0.01):
+        assert len(taken) == 1
+        while len(taken) < 3:
+            time.sleep(0.01)
+        ended = time.perf_counter()
+    assert taken == sorted(taken)
+    assert taken[-1] > ended
+    assert not [thread for thread in threading.enumerate() if "repeat" in thread.name]
 
 
 class Clock:

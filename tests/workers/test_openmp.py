@@ -13,7 +13,7 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Job, Pair, Protocol
 from sweeps.model.outcome import Outcome
 from workers.measure.environment import PROJECT, allowed_cores, environment_of
-from workers.measure.threads import physical_first
+from workers.measure.threads import ThreadPolicy, physical_first, policy_variables
 from workers.run import main, run
 
 REPLICA = DENSE.model_copy(update={"replicate": 1})
@@ -122,3 +122,17 @@ def test_the_command_starts_a_process_for_each_policy(tmp_path: Path) -> None:
     assert readings == {"1.json": (0, 0), "2.json": (0, 1), "3.json": (0, 0)}
     processes = [each.process for each in found.values()]
     assert processes[0] == processes[2] != processes[1]
+
+
+def test_variables_of_a_policy() -> None:
+    """What the process had for its threads is replaced, and all else is kept."""
+    inherited = {"HOME": "h", "GOMP_SPINCOUNT": "9000", "OMP_PROC_BIND": "true"}
+    brief = policy_variables(ThreadPolicy("brief", pinned=False), inherited)
+    assert brief == {"HOME": "h", "GOMP_SPINCOUNT": "1000"}
+    active = policy_variables(ThreadPolicy("active", pinned=True), inherited)
+    order = physical_first(allowed_cores())
+    assert active.pop("OMP_PLACES") == ",".join(f"{{{core}}}" for core in order)
+    assert {"HOME": "h", "OMP_WAIT_POLICY": "ACTIVE", "OMP_PROC_BIND": "close"}.items() <= (
+        active.items()
+    )
+    assert "GOMP_SPINCOUNT" not in active
