@@ -176,20 +176,6 @@ def test_amounts_within_the_floor_are_as_good(memory: float, energy: float, stay
     assert "fast" in found
 
 
-def test_each_figure_keeps_an_arm_in_the_pareto_set() -> None:
-    """Of arms that are best in time, quality, memory and energy, none surpasses another; one that
-    is second in all drops out.
-    """
-    arms = [
-        arm("time", 2.0, cost(2.0), peak_rss=1.0, energy_per_image=1.0),
-        arm("quality", 1.2, cost(-1.0), peak_rss=1.0, energy_per_image=1.0),
-        arm("memory", 1.1, cost(2.0), peak_rss=2.0, energy_per_image=1.0),
-        arm("energy", 1.1, cost(2.0), peak_rss=1.0, energy_per_image=2.0),
-        arm("second", 1.05, cost(2.1), peak_rss=1.0, energy_per_image=1.0),
-    ]
-    assert set(pareto(arms)) == {"time", "quality", "memory", "energy"}
-
-
 def test_spans_reach_between_neighbours_that_agree_and_no_further() -> None:
     """Between two sizes an arm is used if it is faster at both, beyond the ends there is none."""
     rankings = {

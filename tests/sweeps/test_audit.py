@@ -200,31 +200,17 @@ def test_our_own_rows() -> None:
     """Rows of the view `arm` become a table: counted images, the device's time, stages, tokens
     without the class token.
     """
-    row = {
+    row: dict[str, Any] = {
         "method": "dense",
         "params": "{}",
         "device_name": "GPU",
-        "model": "deit_tiny_patch16_224",
-        "image_size": 224,
-        "tokens": 196,
-        "tokens_final": 197,
-        "batch_size": 4,
-        "batch": 4,
-        "latency_ms": 10.0,
-        "device_latency_ms": 8.0,
-        "throughput": 400.0,
-        "gmacs_total": 1.25,
         "dtype": "float32",
-        "top1": math.nan,
     }
-    reduced = {
-        **row,
-        "method": "topk",
-        "params": '{"keep_rate":0.5,"layers":[3,6,9]}',
-        "tokens_final": 26,
-        "batch": 1,
-        "device_latency_ms": 30.0,
-    }
+    row |= {"model": "deit_tiny_patch16_224", "image_size": 224, "tokens": 196, "tokens_final": 197}
+    row |= {"batch_size": 4, "batch": 4, "latency_ms": 10.0, "device_latency_ms": 8.0}
+    row |= {"throughput": 400.0, "gmacs_total": 1.25, "top1": math.nan}
+    reduced = {**row, "method": "topk", "params": '{"keep_rate":0.5,"layers":[3,6,9]}'}
+    reduced |= {"tokens_final": 26, "batch": 1, "device_latency_ms": 30.0}
     table = measured_table("mine", [row, reduced], lambda method, _: method)
     assert (table.rows[0].tokens_final, table.rows[1].tokens_final) == (196, 25)
     assert (table.rows[1].keep_rate, table.rows[1].stages) == (0.5, 3)
@@ -247,36 +233,22 @@ def test_a_latency_that_is_called_that_of_an_image() -> None:
 
 
 def test_stated_ratios_that_disagree() -> None:
-    """A speed-up and a change of the time that differ, or are not those of the rows; three are
-    worked out, the rest counted.
-    """
-    dense = [{"label": "dense", "batch": batch, "throughput": 100.0} for batch in (1, 2, 4, 8)]
-    arms = [{**row, "label": "a", "throughput": 150.3, "speedup": 2.01} for row in dense]
-    (found,) = audit_of(*dense, *arms).findings
-    assert (found.rule, found.rows) == ("stated_ratio", (5, 6, 7, 8))
-    assert "a speed-up of 2.01x is stated, its rows are 1.5x apart" in found.sentence
-    assert found.sentence.endswith("; and 1 more")
+    """A speed-up and a change of the time that are stated of one row and differ."""
     (found,) = audit_of({"speedup": 1.51, "latency_change": -50.3}).findings
     stated = "a speed-up of 1.51x is stated and a time that changes by -50.3 % is stated (2.01x)"
     assert f"{stated} are not the same" in found.sentence
     assert audit_of({"speedup": 1.51, "latency_change": -33.8}).findings == ()
 
 
-def test_kernels_longer_than_their_work() -> None:
-    """Kernel time that grows far more than the MACs is doubtful, since other kernels may have run,
-    as is time that does not grow; mostly the least that many kernels take it need not.
+def test_kernels_with_next_to_nothing_to_do() -> None:
+    """Kernel time that is mostly the least that many kernels take need not grow with the MACs;
+    uncounted it is doubtful.
     """
-    small = {"image_size": 224, "gmacs": 1.25, "kernel_ms": 30.0, "forwards": 10}
-    large = {"image_size": 448, "gmacs": 5.6, "kernel_ms": 900.0, "forwards": 10}
     few = {"tokens": 4, "gmacs": 0.02, "kernel_ms": 1.6, "kernels": 300, "forwards": 1}
-    many = {**few, "tokens": 196, "gmacs": 1.25, "kernel_ms": 3.0}
-    for wrong, right in (
-        ((small, large), (small, {**large, "forwards": 60})),
-        (({**few, "kernels": None}, {**many, "kernels": None}), (few, many)),
-    ):
-        (found,) = audit_of(*wrong).findings
-        assert (found.severity, found.rule) == ("doubtful", "device_work")
-        assert audit_of(*right).findings == ()
+    both = few, {**few, "tokens": 196, "gmacs": 1.25, "kernel_ms": 3.0}
+    assert audit_of(*both).findings == ()
+    (found,) = audit_of(*({**row, "kernels": None} for row in both)).findings
+    assert (found.severity, found.rule) == ("doubtful", "device_work")
 
 
 # ---- the audit on sixty tables as users bring them ----

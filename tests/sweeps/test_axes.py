@@ -10,7 +10,7 @@ import pytest
 from sweeps.model.condition import Condition, image_shape
 from sweeps.model.job import DENSE, Comparison
 from sweeps.model.kinds import THREAD_FIELDS
-from tests.sweeps.conftest import MODEL, TOPK, Expand, Refusal
+from tests.sweeps.conftest import MODEL, TOPK, Expand
 
 
 def written(expand: Expand, threads: str, rest: str = "") -> list[tuple[Any, ...]]:
@@ -94,12 +94,6 @@ def test_threads_on_a_machine() -> None:
     assert Condition(model="m").threads_on(8) == 8
     assert Condition(model="m", spare_cores=1).threads_on(8) == 7
     assert Condition(model="m", spare_cores=1).threads_on(1) == 1
-
-
-def test_the_fields_go_under_threads(refusal: Refusal) -> None:
-    """There is one way to write each."""
-    error = refusal(f"{MODEL}axes: {{image_size: [32], wait_policy: [active]}}\n{TOPK}")
-    assert "is written threads: {count: cores - 1, wait: active, pin: true}" in error.problem
 
 
 # ---- `exclusive` in a sweep ----

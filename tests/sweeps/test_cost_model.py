@@ -73,37 +73,6 @@ def test_a_curve_of_another_shape_is_not_adequate() -> None:
     assert not found.adequate
 
 
-def test_work_that_jumps_between_points_widens_the_interval() -> None:
-    """Where the arm's work is off the line through its neighbours, the crossing between points is
-    known less well.
-    """
-    logs = speedups(1.5, 2.0, 2.0)
-    smooth = fit_costs(BASELINE, ARM, logs, np.full(len(X), 0.005))
-    jumps = ARM * np.array([1, 1.1, 0.92, 1.05, 0.95, 1.08, 0.93, 1])
-    launch, gain, work = 1.5, 2.0, 2.0
-    rough = fit_costs(
-        BASELINE,
-        jumps,
-        np.log((1 + gain * BASELINE) / (launch + work * jumps)),
-        np.full(len(X), 0.005),
-    )
-    assert smooth is not None
-    assert rough is not None
-    narrow, wide = (
-        crossing(smooth, list(X), BASELINE, ARM),
-        crossing(rough, list(X), BASELINE, jumps),
-    )
-    assert narrow is not None
-    assert narrow.low is not None
-    assert narrow.high is not None
-    assert (
-        wide is None
-        or wide.low is None
-        or wide.high is None
-        or wide.high / wide.low > narrow.high / narrow.low
-    )
-
-
 def test_a_fit_that_stays_on_one_side_has_no_crossing() -> None:
     """Nothing is extrapolated: a method that gains everywhere measured crosses nowhere."""
     assert fit_costs(BASELINE[:3], ARM[:3], speedups(1.5, 2.0, 2.0)[:3], NO_ERROR[:3]) is None

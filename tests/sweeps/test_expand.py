@@ -2,8 +2,6 @@
 become jobs.
 """
 
-import pytest
-
 from sweeps.model.condition import Condition, Rectangle
 from sweeps.model.job import DENSE, Job, Pair, Protocol
 from tests.fixtures.quickstart import QUICKSTART
@@ -186,23 +184,3 @@ jobs: {latency: {}}
     assert one.question_id == other.question_id
     assert one.comparison_id() != other.comparison_id()
     assert warm.only(warm.pairs[:1]).comparison_ids() == warm.comparison_ids()[:1]
-
-
-@pytest.mark.parametrize(
-    ("own", "reason"),
-    [
-        ("runtime: openvino, dtype: float16", "runs float32, bfloat16, int8 on a CPU"),
-        ("runtime: onnxruntime, dtype: bfloat16", "runs float32 on a CPU"),
-        ("dtype: int8", "dtype int8 runs with runtime openvino alone"),
-        ("runtime: llamacpp", "llamacpp runs language models alone"),
-        ("runtime: openvino, device: cuda", "runs float32, bfloat16, int8 on a CPU"),
-    ],
-)
-def test_an_engine_that_cannot_run_it_is_refused(refusal: Refusal, own: str, reason: str) -> None:
-    text = f"""
-defaults: {{model: deit_tiny_patch16_224, device: cpu, image_size: 64, {own}}}
-methods: [{{method: topk, keep_rate: 0.5}}]
-jobs: {{latency: {{}}}}
-"""
-    text = text.replace("device: cpu, ", "") if "cuda" in own else text
-    assert reason in str(refusal(text))

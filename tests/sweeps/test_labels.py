@@ -19,7 +19,6 @@ from sweeps.analysis.labels import (
     Effect,
     Finding,
     conclude,
-    conclude_interval,
     conclude_speedup,
 )
 from sweeps.analysis.rows import SpeedupRow
@@ -173,16 +172,3 @@ def test_missing_values_are_dashes() -> None:
     assert format_number(2**21, ".1f", 2**20) == "2.0"
     assert with_interval(1.1, 0.305, 1.92) == "1.10 [0.30, 1.92]"
     assert [with_interval(1.1, None, 1.9), with_interval(None, None, None)] == ["1.10", "-"]
-
-
-def test_conclusion_of_a_row_and_of_an_interval() -> None:
-    """A row of a view has verdict and floor of its own; an interval without a verdict is compared
-    with the effect's floor.
-    """
-    row = row_of(
-        SpeedupRow, speedup=1.2, speedup_low=1.1, speedup_high=1.3, verdict="faster", floor=0.01
-    )
-    assert conclude_speedup(row) == conclude(SPEEDUP, 1.2, 1.1, 1.3, verdict="faster", floor=0.01)
-    assert effect_word(conclude_interval(TASK, 0.2, 0.15, 0.25)) == "worse"
-    assert effect_word(conclude_interval(BITS, 0.001, -0.002, 0.003)) == "same"
-    assert effect_word(conclude_interval(BITS, None, None, None)) == "not measured"

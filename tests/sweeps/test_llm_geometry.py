@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Comparison, Job, Pair, Protocol, Step
 from tests.sweeps.llm_sweeps import BOTH, GENERATION, TINY, Skip, SkipParams, expand, refused
@@ -80,20 +78,6 @@ def test_integer_weights_run_on_a_cpu_and_without_methods_that_change_them() -> 
     assert "skip cannot run with dtype int8: it changes weights" in str(
         refused(text, methods=methods)
     )
-
-
-@pytest.mark.parametrize(
-    ("more", "reason"),
-    [
-        ("dtype: float16", "runs float32, bfloat16, int8, int4 on a CPU"),
-        ("kv_cache: static", "decodes one sequence, with its own cache"),
-        ("device: cuda", "runs float32, bfloat16, int8, int4 on a CPU"),
-    ],
-)
-def test_another_engine_runs_what_it_can(more: str, reason: str) -> None:
-    arm = "methods: [{method: dense, runtime: llamacpp}]\nbaselines: [{dtype: bfloat16}]\n"
-    found = refused(TINY.replace("{model", f"{{{more}, model") + arm)
-    assert reason in str(found)
 
 
 def test_another_engine_runs_the_unmodified_llama() -> None:

@@ -53,27 +53,6 @@ def test_an_honest_outcome_is_read_back() -> None:
 # ---- declarations of metrics ----
 
 
-REPORTED = {
-    "latency": "ms",
-    "zeroshot_piqa_acc": "1",
-    "zeroshot_piqa_acc_drop": "1",
-    "angle_block_11": "degree",
-    "cka_block_0": "1",
-    "zeroshot_toy_bits_per_byte": "bit",
-    "kernel_calls": "1",
-    "gmacs_overhead_ttft": "GMAC",
-    "kv_bytes_virtual": "B",
-    "peak_rss_isolated": "MiB",
-    "margin_change_p05": "logit",
-    "agreement": "%",
-}
-
-
-def test_reported_metrics_are_declared() -> None:
-    """Units are those that workers report; a family stands for all its members."""
-    assert {name: metric(name).unit for name in REPORTED} == REPORTED
-
-
 def test_kinds_compare_by_declared_metrics() -> None:
     """Kinds of samples compare ratios, of profiles nothing, the others differences, of metrics of
     their own modality.

@@ -169,13 +169,6 @@ def test_no_python(files: Path) -> None:
     assert "net.py:2: is no Python: '(' was never closed" in refused(files, "schema", "schema")
 
 
-def test_an_x_axis_is_for_models_of_files(files: Path) -> None:
-    """Other models have tokens."""
-    text = "schema: 1\nname: t\ndefaults: {model: digits_vit_64}\nx_axis: length\nmethods: [topk]\n"
-    with pytest.raises(SweepError, match="of vision models curves run along the tokens"):
-        expand(files, text)
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
     [("./a.py:f", "a.py:f"), ("sub/../a.py:f", "a.py:f"), ("text:notes.py", None), (3, None)],

@@ -89,8 +89,6 @@ def test_nothing_without_times() -> None:
 SDPA = "scaled_dot_product"
 CASES: list[tuple[str, Shapes, int | None, int | None]] = [
     ("aten::mm", [[3, 4], [4, 5]], 60, 4 * (12 + 20 + 15)),
-    ("aten::addmm", [[5], [3, 4], [4, 5], [], []], 60, 4 * (5 + 12 + 20 + 15)),
-    ("aten::bmm", [[2, 3, 4], [2, 4, 5]], 120, 4 * (24 + 40 + 30)),
     ("aten::baddbmm", [[2, 1, 5], [2, 3, 4], [2, 4, 5], [], []], 120, 4 * (10 + 24 + 40 + 30)),
     ("aten::mkldnn_linear", [[2, 3, 4], [5, 4], [5]], 6 * 20, 4 * (24 + 20 + 30)),
     ("aten::mkldnn_convolution", [[2, 3, 32, 32], [8, 3, 16, 16], [8], [], []], 49152, 49408),
@@ -104,12 +102,8 @@ CASES: list[tuple[str, Shapes, int | None, int | None]] = [
     ("aten::mul_", [[2, 8], [8]], None, 4 * (16 + 8)),
     ("aten::gelu", [[2, 8], []], None, 4 * 32),
     ("aten::native_layer_norm", [[2, 8], [], [8], [8], []], None, 4 * (16 + 16 + 16)),
-    ("aten::_softmax", [[2, 8], [], []], None, 4 * 32),
-    ("aten::sum", [[2, 8], [], []], None, 4 * 16),
     ("aten::topk", [[2, 8], [], [], [], []], None, 16 * 16),
-    ("aten::gather", [[2, 8, 4], [], [2, 3, 4], []], None, 24 * 16),
     ("aten::cat", [[[2, 3], [2, 5]], []], None, 2 * 4 * 16),
-    ("aten::fill_", [[2, 8], []], None, 4 * 16),
 ]
 
 

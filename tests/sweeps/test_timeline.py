@@ -23,17 +23,6 @@ from sweeps.stats.profiles import (
 )
 
 
-def test_unions_by_hand() -> None:
-    """Overlapping and touching intervals become one; empty and reversed ones are none."""
-    assert union([(4, 5), (0, 2), (1, 3), (3, 3.5), (7, 6), (8, 8)]) == [(0, 3.5), (4, 5)]
-    both = common([(0, 3), (5, 8)], [(1, 2), (2.5, 6), (7, 9)])
-    assert both == [(1, 2), (2.5, 3), (5, 6), (7, 8)]
-    assert outside([(0, 3), (5, 8)], [(1, 2), (2.5, 6)]) == [(0, 1), (2, 2.5), (6, 8)]
-    assert outside([(0, 3)], []) == [(0, 3)]
-    assert outside([], [(0, 3)]) == []
-    assert length([(0, 3.5), (4, 5)]) == 4.5
-
-
 def test_random_unions_against_a_raster() -> None:
     """Set operations on intervals agree with the same operations on the whole numbers that they
     cover.

@@ -39,11 +39,9 @@ def pooled_runs(runs: Sequence[Sequence[Visit]]) -> Pooling:
     [
         (5.0, 0.005, 6),
         (5.0, 0.03, 12),
-        (15.0, 0.0, 6),
         (15.0, 0.015, 12),
         (40.0, 0.03, 6),
         (60.0, 0.0, 12),
-        (60.0, 0.015, 6),
     ],
 )
 def test_intervals_hold_the_speedup_of_the_claimed_state(

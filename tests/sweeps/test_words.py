@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import get_args
 
 from sweeps.analysis.labels import BITS, SPEEDUP, TOP1, Conclusion, conclude, unanswered
-from sweeps.analysis.rows import CeilingRow, ClaimRow, CostModelRow, SizedRow, SpeedupRow
+from sweeps.analysis.rows import (
+    CeilingRow,
+    ClaimRow,
+    ConditionRow,
+    CostModelRow,
+    SizedRow,
+    SpeedupRow,
+)
 from sweeps.analysis.waterfall import OperatorPair, operator_reasons
 from sweeps.model.profile import ArmProfile, IntervalEstimate, Phase
 from sweeps.stats.cost_model import Cost, RelativeCosts
@@ -24,6 +31,7 @@ from sweeps.text.curves import (
     describe_missing,
     earliest,
     points_left_out,
+    runtime_table,
 )
 from sweeps.text.effects import effect_phrase, effect_word
 from sweeps.text.explanation import (
@@ -473,6 +481,21 @@ def test_several_curves_in_a_cell() -> None:
     both = alike(cells[:2])
     assert (both.text, both.kind) == ("differs", "differs")
     assert "≤ 100: pays from at most 100 tokens on" in both.sentence
+
+
+def test_a_row_for_each_runtime_and_dtype() -> None:
+    """In the order of the runtimes; with the likeliest place where there is one, a dash for an arm
+    of one size; one runtime alone needs no table.
+    """
+    likely = gains("crossing", 18.4, 16.0, 36.0)
+    kinds = (("openvino", "float32"), ("eager", "float32"), ("eager", "bfloat16"))
+    points = [row_of(ConditionRow, runtime=runtime, dtype=dtype) for runtime, dtype in kinds]
+    curves = [(point, "topk", [likely]) for point in points]
+    found = runtime_table([*curves, (points[0], "tome", [])])
+    assert list(found) == ["eager bfloat16", "eager float32", "openvino float32"]
+    assert found["eager float32"] == {"topk": f"{break_even_cell([likely]).text}, likely 18"}
+    assert found["openvino float32"]["tome"] == "-"
+    assert runtime_table(curves[1:]) == {}
 
 
 def test_contradictions_need_both_intervals() -> None:
