@@ -135,16 +135,6 @@ def test_wrong_pairs_count_until_right_ones_suffice(engine: Engine) -> None:
         assert table(engine, "SELECT flags, pairs FROM speedup") == [expected]
 
 
-@pytest.mark.parametrize(("flag", "pairs"), [("contended", 80), ("warmup_not_converged", 60)])
-def test_noisy_pairs_count_like_any(engine: Engine, flag: str, pairs: int) -> None:
-    """A flag that does not mark the measurement as wrong takes no pair away but those of an
-    unfinished warm-up.
-    """
-    keep(engine, an_outcome(a_job(), flags=[flag]))
-    keep(engine, an_outcome(a_job(), seed=1))
-    assert table(engine, "SELECT flags, pairs FROM speedup") == [(flag, pairs)]
-
-
 def test_doubted_answers(engine: Engine) -> None:
     """Flagged, unclear and failed answers are found by themselves, for measuring them again."""
     kinds = {

@@ -1,9 +1,11 @@
-"""Opening a store: where it is, and the messages when it cannot be opened."""
+"""Opening a store: where it is, the messages when it cannot be opened, and a mark of its contents."""
 
 import os
 import random
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -21,7 +23,7 @@ from store.read.user_sql import run_query
 from store.rows.location import location, network_file_system
 from store.rows.transactions import writing
 from store.write import record
-from tests.store.conftest import a_job, an_outcome, table
+from tests.store.conftest import a_job, an_outcome, submit, table
 
 MOUNTS = {"/": "ext4", "/home": "nfs4", "/home/me/local disk": "xfs"}
 
@@ -290,3 +292,45 @@ def test_wrong_urls_are_one_line_without_their_passwords() -> None:
             connect_readonly(url)
         assert "secret" not in str(caught.value)
         assert "\n" not in str(caught.value)
+
+
+WRITE = """
+import sys
+from store.open.engine import connect
+from store.write.submission import NewSweep, submit_sweep
+for name in sys.stdin:
+    submit_sweep(connect(sys.argv[1]), NewSweep(name, "text", "?"), [], [])
+    print(flush=True)
+"""
+
+
+def test_commits_change_the_mark(engine: Engine, path: Path, empty_store: Path) -> None:
+    """Each commit of another process or connection does, also where it stays in the write-ahead
+    log; reading does not. A store that was replaced by another one has another mark.
+    """
+    url = str(path)
+    marks = [state_mark(url)]
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITE, url],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        for name in ("first", "second"):
+            assert state_mark(url) == marks[-1]
+            print(name, file=other.stdin, flush=True)
+            other.stdout.readline()
+            marks.append(state_mark(url))
+    submit(engine, [], "third")
+    engine.dispose()
+    marks.append(state_mark(url))
+    shutil.copy(empty_store, path.with_name("other.db"))
+    shutil.move(path.with_name("other.db"), path)
+    marks.append(state_mark(url))
+    assert len(set(marks)) == len(marks) == 5
+    path.unlink()
+    with pytest.raises(StoreError, match="does not exist"):
+        state_mark(url)

@@ -1,20 +1,38 @@
 """The queue: submitting, claiming under a lease, giving back, splitting, and recovering from
-dispatchers that died.
+dispatchers that died; submitted sweeps, and how runs go.
 """
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, text, update
 
 from store.errors import StoreError
+from store.read.runs import failure_classes, health, run_progress, seconds_left
 from store.rows import owners
 from store.rows.placement import Capacity, Place
-from store.write import queue
+from store.rows.transactions import writing
+from store.schema.tables import SUBMISSION
+from store.write import queue, submissions
 from store.write.queue import QueuedJob
 from store.write.record import record
 from store.write.submission import newest_attempt, submit_sweep
 from sweeps.model.job import Job, Protocol
 from sweeps.model.outcome import Failure
-from tests.store.conftest import a_job, a_sweep, an_outcome, states, submit, table
+from tests.store.conftest import (
+    CLAIM,
+    a_job,
+    a_sweep,
+    an_outcome,
+    check_order_of_submissions,
+    queued,
+    states,
+    submit,
+    table,
+)
 
 ME = owners.owner()
 CRASH = Failure(arm=None, reason="crash", message="signal 11")
@@ -234,3 +252,198 @@ def test_large_sweeps_take_no_more_statements(engine: Engine) -> None:
     assert states(engine) == ["waiting"] * (1 + len(many))
     assert counts("one", one, []) == counts("many", many, [])
     assert set(states(engine)) == {"cancelled"}
+
+
+def grow_old(engine: Engine) -> None:
+    """Let all leases be older than they may be."""
+    with writing(engine) as connection:
+        old = text("UPDATE job SET renewed_at = renewed_at - :s")
+        connection.execute(old, {"s": owners.LEASE_S + 1})
+
+
+def test_lease(engine: Engine) -> None:
+    """Only the owner of a running job may end its lease, with an outcome of that job."""
+    sweep = submit(engine, [a_job(32)])
+    (claimed,) = queue.claim(engine, sweep, owner=ME)
+    for end_lease in (
+        lambda: record(engine, claimed.row, "other:1:1", an_outcome(claimed.job)),
+        lambda: queue.release(engine, claimed.row, "other:1:1"),
+        lambda: queue.split(engine, claimed.row, "other:1:1", [claimed.job]),
+    ):
+        with pytest.raises(
+            StoreError, match=f"held by {ME}; it is no longer running for other:1:1"
+        ):
+            end_lease()
+    with pytest.raises(StoreError, match="has the identity"):
+        record(engine, claimed.row, ME, an_outcome(a_job(64)))
+    assert states(engine) == ["running"]
+    queue.release(engine, claimed.row, ME)
+    with pytest.raises(StoreError, match="is waiting; it is no longer running for"):
+        record(engine, claimed.row, ME, an_outcome(claimed.job))
+    with pytest.raises(StoreError, match="job 77 does not exist"):
+        queue.release(engine, 77, ME)
+
+
+def test_recover_from_a_process_that_ended(engine: Engine, path: Path) -> None:
+    """Jobs of a process that ended wait again, as do those of a process that began at another time
+    and had the number of one that runs; those of a running one stay with it.
+    """
+    sweep = submit(engine, [a_job(32), a_job(64), a_job(96)])
+    program = (
+        "from store.open import engine; from store.rows import owners; from store.write import queue;"
+        f"queue.claim(engine.connect({str(path)!r}), {sweep}, owner=owners.owner())"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    host = ME.partition(":")[0]
+    for own in (f"{host}:{os.getpid()}:1", ME):
+        queue.claim(engine, sweep, owner=own)
+    assert states(engine) == ["running"] * 3
+    assert queue.recover(engine) == 2
+    assert states(engine) == ["waiting", "waiting", "running"]
+
+
+def test_owners_on_other_hosts_keep_their_jobs_while_they_renew(engine: Engine) -> None:
+    """An owner elsewhere loses its jobs only when its lease is old; nobody renews those of
+    another.
+    """
+    sweep = submit(engine, [a_job(32), a_job(64)])
+    for own in ("dead:1:1", "living:1:1"):
+        queue.claim(engine, sweep, owner=own)
+    assert queue.recover(engine) == 0
+    grow_old(engine)
+    assert queue.renew(engine, "living:1:1") == 1
+    assert queue.recover(engine) == 1
+    assert states(engine) == ["waiting", "running"]
+    grow_old(engine)
+    assert queue.recover(engine) == 1
+    assert queue.renew(engine, "living:1:1") == 0
+
+
+def test_leases_hold_whatever_clock_their_host_has(engine: Engine, path: Path) -> None:
+    """A host whose clock is two hours off keeps the job that it has just taken, and takes none that
+    another one holds.
+    """
+    sweep = submit(engine, [a_job(32), a_job(64)])
+    queue.claim(engine, sweep, owner="here:1:1")
+    taken = [sys.executable, "-c", CLAIM, str(path), str(sweep), "7200"]
+    done = subprocess.run(taken, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "0"]
+    assert queue.recover(engine) == 0
+    assert [holder.silent_s < owners.LEASE_S for holder in queue.held(engine, sweep)] == [True] * 2
+
+
+def test_order(engine: Engine) -> None:
+    check_order_of_submissions(engine)
+
+
+def test_what_may_become_of_one(engine: Engine) -> None:
+    """Open ones are paused, resumed and cancelled; ended ones are not, and each refusal names the
+    state. Only a queued one of a larger priority is seen as more urgent, and only the end of a long
+    log is kept.
+    """
+    (number,) = queued(engine, 3)
+    assert [submissions.waits_above(engine, priority) for priority in (2, 3)] == [True, False]
+    with pytest.raises(StoreError, match=rf"submission {number} \(sweep 0\) is queued"):
+        submissions.change_state(engine, number, "queued")
+    assert submissions.change_state(engine, number, "paused", "by me").why == "by me"
+    assert not submissions.waits_above(engine, 2)
+    assert submissions.take_next(engine) is None
+    submissions.change_state(engine, number, "queued")
+    assert submissions.take_next(engine) is not None
+    submissions.keep_running(engine, number, "x" * 30_000 + "the end")
+    log = submissions.find_submission(engine, number).log
+    assert (len(log), log[-7:]) == (submissions.LOG_CHARACTERS, "the end")
+    submissions.end_run(engine, number, "answered", "", "all of it")
+    assert submissions.find_submission(engine, number).log == "all of it"
+    for wish in ("paused", "queued", "cancelled"):
+        with pytest.raises(StoreError, match="is answered"):
+            submissions.change_state(engine, number, wish)
+    with pytest.raises(StoreError, match="has no submission 99"):
+        submissions.change_state(engine, 99, "paused")
+
+
+@pytest.mark.parametrize("wish", ["cancelled", "paused"])
+def test_a_running_one_is_stopped(engine: Engine, wish: str) -> None:
+    """Its server notices at its next sign of life, and how the run ends does not undo the wish."""
+    (number,) = queued(engine, 0)
+    submissions.take_next(engine)
+    assert submissions.keep_running(engine, number, "so far")
+    submissions.change_state(engine, number, wish)
+    assert not submissions.keep_running(engine, number, "more")
+    submissions.end_run(engine, number, "queued", "its server was stopped", "the end")
+    found = submissions.find_submission(engine, number)
+    assert (found.state, found.log) == (wish, "the end")
+
+
+def test_one_of_a_dead_server_is_taken_again(engine: Engine) -> None:
+    """A server that ended without a word loses its submission, one that lives does not."""
+    number, other = queued(engine, 1, 0)
+    assert submissions.take_next(engine) is not None
+    assert submissions.take_next(engine) is not None
+    assert submissions.take_next(engine) is None
+    with engine.begin() as connection:
+        ended = update(SUBMISSION).where(SUBMISSION.c.id == number)
+        connection.execute(ended.values(owner="elsewhere:1:1", renewed_at=1.0))
+    again = submissions.take_next(engine)
+    assert again is not None
+    assert again.id == number
+    assert submissions.find_submission(engine, other).state == "running"
+
+
+FAILED = Failure(arm=1, reason="error", message="[a](http://b) broke", detail="Traceback: here")
+
+
+@pytest.fixture
+def half(engine: Engine) -> Engine:
+    """A store with a sweep of five jobs: two ended after 10 s each, one with a failure, and one
+    runs.
+    """
+    row = submit(engine, [a_job(size, (0.5, 0.7)) for size in (64, 96, 128, 160, 192)])
+    for number, each in enumerate(queue.claim(engine, row, owner=ME, limit=2)):
+        outcome = an_outcome(
+            each.job,
+            speedups=(1.5, 1.2),
+            ended_at=1.79e9 + 100 * number,
+            flags=["thermal_slowdown"],
+            failures=[FAILED] * number,
+        )
+        record(engine, each.row, ME, outcome)
+    queue.claim(engine, row, owner=ME, limit=1)
+    return engine
+
+
+def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
+    """One job was done in 10 s, another failed: three are left, one after the other."""
+    (found,) = run_progress(half, now=1.79e9)
+    assert found[:5] == ("sweep", "cpu", 2, 1, 2)
+    assert found.left_s == pytest.approx(30)
+    (found,) = run_progress(half)
+    assert found.left_s is not None
+    # what the running job has had since it was queued is taken off, at most all of it
+    assert 20 <= found.left_s < 30
+    (late,) = run_progress(half, now=1e12)
+    assert late.left_s == pytest.approx(20)
+    assert seconds_left(half, 1, now=1e12) == late.left_s
+    assert seconds_left(half, 1, now=1e12, starting=1) == pytest.approx(10)
+    assert found.heard_at is not None
+    assert found.owner == ME
+    assert found.began_at == pytest.approx(found.heard_at, abs=60)
+    labels = [f"deit_tiny_patch16_224 {size} px, batch 1, cpu" for size in (64, 96)]
+    assert [line.job for line in found.visits] == labels
+    assert [found.stale(found.heard_at + silent) for silent in (59, 61)] == [False, True]
+    assert found.silent_s(found.heard_at + 500) == 500
+
+
+def test_failures_and_health(half: Engine) -> None:
+    """Each class of failures has its newest log and names its comparisons. An environment on a host
+    has its attempts; throttling quarantines.
+    """
+    (found,) = failure_classes(half, "sweep")
+    assert found[:4] == ("error", FAILED.message, 1, "latency")
+    assert (found.detail, found.host, found.at) == (FAILED.detail, "here", 1.79e9 + 100)
+    (named,) = found.examples
+    assert (named["method"], named["image_size"]) == ("topk", 96)
+    (seen,) = health(half)
+    assert (seen.host, seen.attempts, seen.quarantined) == ("here", 2, 2)
+    assert seen.flags == {"thermal_slowdown": 2}
+    assert (seen.seen_at, seen.calibrated_at, seen.gflops) == (1.79e9 + 100, None, None)

@@ -307,14 +307,6 @@ def test_an_outcome_that_contradicts_itself_is_refused(
     assert table(engine, "SELECT * FROM attempt") == []
 
 
-def test_imports_that_are_known_count_for_nothing(engine: Engine) -> None:
-    """Of several outcomes only the new ones count, each once."""
-    good, other = an_outcome(a_job(32)), an_outcome(a_job(64))
-    assert record_imported(engine, [good, good, other]) == 2
-    assert record_imported(engine, [good, other]) == 0
-    assert len(table(engine, "SELECT * FROM speedup")) == 2
-
-
 @pytest.mark.parametrize(
     ("outcome", "message"),
     [

@@ -7,7 +7,6 @@ from store.views.public import VIEWS
 from store.write.references import import_references, reference_points, stored_references
 from sweeps.importers.measurement import Measurement, ReferenceSet
 from sweeps.importers.tables import load_reference, shipped_references
-from tests.fixtures.sql_rows import rows
 from tests.store.conftest import a_job, an_outcome, keep, table
 
 
@@ -41,21 +40,17 @@ def test_a_table_comes_back_as_it_was(engine: Engine) -> None:
     assert {view: table(engine, f"SELECT * FROM {view}") for view in measured} == before
 
 
-def test_the_view_names_the_source(engine: Engine) -> None:
-    """A row of the view has its source, `published` as its environment, the arm, and the speed-up
-    that follows from the table. A table of the same name replaces it, with all of its rows.
-    """
+def test_a_table_of_the_same_name_replaces_the_former(engine: Engine) -> None:
+    """With all of its rows; the speed-up follows from the times of the table, and has its source."""
     import_references(engine, [a_set()])
-    dense, topk = rows(engine, "SELECT * FROM reference ORDER BY entry")
-    assert {(row["environment"], row["source"]) for row in (dense, topk)} == {
-        ("published: A table", "published")
-    }
-    names = ["method", "place", "owner", "latency_unit", "gmacs_baseline", "top1_baseline"]
-    expected = ["topk", "table 2", "A. Author", "per_image", 1.25, 72.0]
-    assert [topk[name] for name in names] == expected
-    assert topk["speedup"] == pytest.approx(0.8)
-    assert (dense["speedup"], bool(dense["is_baseline"])) == (None, True)
-    assert list(reference_points(engine)["label"]) == ["topk"]
     shorter = a_set(90.0).model_copy(update={"rows": a_set(90.0).rows[1:]})
-    assert import_references(engine, [shorter]) == {"mine": True}
-    assert stored_references(engine) == [shorter]
+    assert import_references(engine, [shorter, a_set(50.0).model_copy(update={"name": "b"})]) == {
+        "mine": True,
+        "b": True,
+    }
+    assert stored_references(engine)[1] == shorter
+    columns = "environment, source, method, place, latency_unit, gmacs_baseline, top1_baseline"
+    found = table(engine, f"SELECT {columns}, speedup FROM reference WHERE speedup IS NOT NULL")
+    of = ("published: A table", "published", "topk", "table 2", "per_image", 1.25, 72.0)
+    assert found == [(*of, pytest.approx(0.5))]
+    assert list(reference_points(engine)["label"]) == ["topk"]
