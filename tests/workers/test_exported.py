@@ -3,6 +3,7 @@ whose arms run in several engines.
 """
 
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import pytest
@@ -83,21 +84,31 @@ def check_logits(name: str, params: Any, runtime: str, depth: int = 4) -> None:
     torch.testing.assert_close(exported, eager, rtol=1e-4, atol=1e-4 * float(eager.abs().max()))
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "runtime"),
-    [
+def on_engines(engines: Callable[[int, str], Sequence[str]]) -> list[Any]:
+    """The cases, each on the engines that its place and name are given."""
+    return [
         pytest.param(*case.values, runtime, id=f"{case.id}-{runtime}")
-        for case in CASES
-        for runtime in QUICK.get(case.id, ())
-    ],
+        for place, case in enumerate(CASES)
+        for runtime in engines(place, str(case.id))
+    ]
+
+
+def slow_engines(place: int, case: str) -> Sequence[str]:
+    """Both for the first example of a method, one after the other for further ones."""
+    if case in QUICK:
+        return ()
+    return RUNTIMES if case.endswith("-0") else RUNTIMES[place % 2 :][:1]
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "runtime"), on_engines(lambda _, case: QUICK.get(case, ()))
 )
 def test_logits_are_those_of_eager(name: str, params: Any, runtime: str) -> None:
     check_logits(name, params, runtime, depth=2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize(("name", "params"), [case for case in CASES if case.id not in QUICK])
+@pytest.mark.parametrize(("name", "params", "runtime"), on_engines(slow_engines))
 def test_logits_of_other_methods_are_those_of_eager(name: str, params: Any, runtime: str) -> None:
     check_logits(name, params, runtime)
 

@@ -5,11 +5,9 @@ what it is promised.
 import pytest
 import torch
 
-from tests.workers.tiny_vits import MAKES, calm, images, small
+from tests.workers.tiny_vits import calm, images, small
 from workers.token_reduction import patch_vit
 from workers.token_reduction.patch_vit import (
-    MergeAroundAttention,
-    Merged,
     attend,
     attention_before,
     attention_matrix,
@@ -18,26 +16,6 @@ from workers.token_reduction.patch_vit import (
 )
 
 calm = pytest.fixture(autouse=True)(calm)
-NOTHING_AROUND = MergeAroundAttention(
-    group=lambda _attn, _read, _rope: None,
-    merge=lambda read, _groups, place: Merged(read, read, read.new_ones(*read.shape[:2], 1), place),
-    unmerge=lambda update, _groups: update,
-)
-
-
-@pytest.mark.parametrize("make", MAKES)
-def test_nothing_done_changes_nothing(make):
-    """A reduction that keeps all, and a merge around attention of none, change no answer."""
-    dense = small(make)(images())
-    after = fit(
-        small(make),
-        dict.fromkeys((0, 2), lambda x, size, attended: (x, size, attended.place_BNP)),
-        inflow=True,
-        proportional=True,
-    )
-    torch.testing.assert_close(after(images()), dense, rtol=0, atol=1e-5)
-    around = fit(small(make), {1: NOTHING_AROUND, 3: NOTHING_AROUND})
-    torch.testing.assert_close(around(images()), dense, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("make", ["plain", "normed", "map"])

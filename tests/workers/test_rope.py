@@ -109,8 +109,9 @@ def test_compiled_code_passes_places_on(name, make, rule):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("runtime", ["openvino", "onnxruntime"])
-@pytest.mark.parametrize("rule", [None, "mean_position"])
-@pytest.mark.parametrize("make", ROTARY)
+@pytest.mark.parametrize(
+    ("make", "rule"), [*((make, None) for make in ROTARY), ("eva02", "mean_position")]
+)
 def test_other_engines_look_embeddings_up(make, rule, runtime):
     """Exported, merged tokens have the embeddings that eager's have; the export compares logits."""
     pytest.importorskip(runtime, reason="the extra `runtimes` is not installed")

@@ -60,19 +60,6 @@ def test_compiled_merging_agrees_with_torch(  # noqa: PLR0917
 
 
 @compiled
-@pytest.mark.parametrize("name", ["plain", "distilled", "registers", "average"])
-def test_a_model_predicts_the_same_with_compiled_merging(name):
-    """Logits with `implementation: native` are those of the torch code."""
-    tome, model = of_modality("vision")["tome"], small(name)
-    x = images(2)
-    by_torch, natively = (
-        tome.apply(model, tome.Params(r=3, implementation=each)) for each in ("torch", "native")
-    )
-    with torch.inference_mode():
-        torch.testing.assert_close(natively(x), by_torch(x), rtol=0, atol=1e-5)
-
-
-@compiled
 @pytest.mark.parametrize(
     ("prefix", "tokens", "kept", "hubs"),
     [(0, 2, 1, 1), (1, 30, 17, 1), (2, 197, 150, 45), (1, 64, 63, 63)],

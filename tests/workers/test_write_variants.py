@@ -36,20 +36,6 @@ def test_every_model_of_timm_is_known_or_has_a_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("timm/resnet50.a1_in1k", "convolutional"),
-        ("vit_giant_patch16_sapiens2", "grouped"),
-        ("vit_base_patch16_sapiens2", "not square"),
-    ],
-)
-def test_reasons(name: str, why: str) -> None:
-    """The reason is the right one, and never a name that merely looks alike."""
-    assert why in not_known(name, [*networks()])
-    assert "did you mean" not in not_known(name, [*networks()])
-
-
-@pytest.mark.parametrize(
     "name",
     [
         "vit_base_patch16_224.mae",
