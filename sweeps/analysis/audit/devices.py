@@ -94,24 +94,21 @@ def beyond_peak(frame: AuditFrame, rows: AuditColumn) -> Checked:
         else 0.0
     )
     wrong = np.flatnonzero(np.log(reached / peaks) > allowed)
-
-    def found() -> Iterator[MeasurementFinding]:
-        if len(wrong):
-            worst = wrong[np.argmax((reached / peaks)[wrong])]
-            row = frame.row(rows[worst])
-            each_ms = 1e3 * frame.item_seconds[rows[worst]]
-            yield MeasurementFinding(
-                "contradiction",
-                rows[wrong],
-                f"{place_of_row(row)}: {row.gmacs:g} GMACs every {each_ms:.3g} ms are"
-                f" {reached[worst]:,.0f} GFLOP/s, {reached[worst] / peaks[worst]:.2f} times the"
-                f" {peaks[worst]:,.0f} that {row.device or 'the device'} reaches"
-                + (f"; {len(wrong)} rows do more than it" if len(wrong) > 1 else ""),
-                "check the unit of the MACs, the batch that ran, and that the device was waited for"
-                " before the clock was read",
-            )
-
-    return Checked(len(rows), found())
+    if len(wrong):
+        worst = wrong[np.argmax((reached / peaks)[wrong])]
+        row = frame.row(rows[worst])
+        each_ms = 1e3 * frame.item_seconds[rows[worst]]
+        yield MeasurementFinding(
+            "contradiction",
+            rows[wrong],
+            f"{place_of_row(row)}: {row.gmacs:g} GMACs every {each_ms:.3g} ms are"
+            f" {reached[worst]:,.0f} GFLOP/s, {reached[worst] / peaks[worst]:.2f} times the"
+            f" {peaks[worst]:,.0f} that {row.device or 'the device'} reaches"
+            + (f"; {len(wrong)} rows do more than it" if len(wrong) > 1 else ""),
+            "check the unit of the MACs, the batch that ran, and that the device was waited for"
+            " before the clock was read",
+        )
+    return len(rows)
 
 
 def beyond_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
@@ -125,22 +122,16 @@ def beyond_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
     sizes = 1073.741824 * np.array([known[name] for name in devices], dtype=float)
     rows, sizes = rows[~np.isnan(sizes)], sizes[~np.isnan(sizes)]
     wrong = np.flatnonzero(frame.column("memory_mb")[rows] > 1.05 * sizes)
-
-    def found() -> Iterator[MeasurementFinding]:
-        if len(wrong):
-            row = frame.row(rows[wrong[0]])
-            fact = (
-                f"{place_of_row(row)}: a peak of {row.memory_mb:,.0f} MB on {row.device}, which has"
-                f" {sizes[wrong[0]]:,.0f}"
-            )
-            yield MeasurementFinding(
-                "contradiction",
-                rows[wrong],
-                fact,
-                "state of how many devices the memory is, and its unit",
-            )
-
-    return Checked(len(rows), found())
+    if len(wrong):
+        row = frame.row(rows[wrong[0]])
+        yield MeasurementFinding(
+            "contradiction",
+            rows[wrong],
+            f"{place_of_row(row)}: a peak of {row.memory_mb:,.0f} MB on {row.device}, which has"
+            f" {sizes[wrong[0]]:,.0f}",
+            "state of how many devices the memory is, and its unit",
+        )
+    return len(rows)
 
 
 LARGEST_GAIN = 4.0
@@ -166,14 +157,12 @@ def device_work(frame: AuditFrame, rows: AuditColumn) -> Checked:
     groups = frame.codes(SAME_ARM, rows) * 2 + np.isnan(frame.column("forwards")[rows])
     groups = np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(groups) if len(rows) else np.zeros(0, dtype=int)
-    wanted = np.flatnonzero(sizes > 1)
-    found = (_work_against_time(frame, rows[own]) for own in members(groups, wanted))
-    return Checked(
-        int((sizes * (sizes - 1) // 2).sum()), (each for each in found if each is not None)
-    )
+    for own in members(groups, np.flatnonzero(sizes > 1)):
+        yield from _work_against_time(frame, rows[own])
+    return int((sizes * (sizes - 1) // 2).sum())
 
 
-def _work_against_time(frame: AuditFrame, own: AuditColumn) -> MeasurementFinding | None:
+def _work_against_time(frame: AuditFrame, own: AuditColumn) -> Iterator[MeasurementFinding]:
     """The pair of rows of one arm whose times fit their work least; each row stands against the
     extreme of those before.
     """
@@ -203,7 +192,7 @@ def _work_against_time(frame: AuditFrame, own: AuditColumn) -> MeasurementFindin
         ([False], rate[1:] - room[1:] - spread - math.log(LARGEST_GAIN) > low_by[:-1])
     )
     if not (is_short | is_long).any():
-        return None
+        return
     pairs = [(int(short_from[place - 1]), int(place)) for place in np.flatnonzero(is_short)]
     pairs += [(int(low_from[place - 1]), int(place)) for place in np.flatnonzero(is_long)]
     one, other = max(pairs, key=lambda pair: abs(rate[pair[1]] - rate[pair[0]]))
@@ -219,7 +208,7 @@ def _work_against_time(frame: AuditFrame, own: AuditColumn) -> MeasurementFindin
         if small.kernels and large.kernels
         else ""
     )
-    return MeasurementFinding(
+    yield MeasurementFinding(
         "contradiction" if grown < share and (small.kernels or small.peak_gflops) else "doubtful",
         own[
             _involved(is_short, least_rate, rate + room + spread)
@@ -263,12 +252,6 @@ def device_within_wall(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """
     busy, wall = _busy_ms(frame, rows), frame.batch_ms[rows]
     rows, busy, wall = (each[~np.isnan(busy) & ~np.isnan(wall)] for each in (rows, busy, wall))
-    return Checked(len(rows), _longer(frame, rows, busy, wall))
-
-
-def _longer(
-    frame: AuditFrame, rows: AuditColumn, busy: AuditColumn, wall: AuditColumn
-) -> Iterator[MeasurementFinding]:
     wrong = np.flatnonzero(
         _beyond(frame, rows, busy / wall, (busy, frame.column("latency_ms")[rows]))
     )
@@ -282,6 +265,7 @@ def _longer(
             " times as long",
             "take both from the same run, and the union of kernel intervals instead of their sum",
         )
+    return len(rows)
 
 
 def _beyond(
@@ -303,10 +287,6 @@ def totals_per_forward(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """
     wall = frame.batch_ms[rows]
     rows = rows[np.isnan(frame.column("forwards")[rows]) & ~np.isnan(wall)]
-    return Checked(len(rows), _totals(frame, rows))
-
-
-def _totals(frame: AuditFrame, rows: AuditColumn) -> Iterator[MeasurementFinding]:
     kernel_ms, wall = frame.column("kernel_ms")[rows], frame.batch_ms[rows]
     wrong = np.flatnonzero(
         _beyond(frame, rows, kernel_ms / wall, (kernel_ms, frame.column("latency_ms")[rows]))
@@ -324,6 +304,7 @@ def _totals(frame: AuditFrame, rows: AuditColumn) -> Iterator[MeasurementFinding
             "divide by the forwards in the trace (launches of a kernel that runs once in each"
             " block, over the blocks)",
         )
+    return len(rows)
 
 
 def profile_coverage(frame: AuditFrame, rows: AuditColumn) -> Checked:
@@ -333,22 +314,19 @@ def profile_coverage(frame: AuditFrame, rows: AuditColumn) -> Checked:
     utilisation do not make a forward with 3 %. Most is `MIN_COVERED`. Cannot decide: what the
     kernels that were not profiled would show.
     """
-    few = rows[frame.column("kernel_time_share")[rows] < MIN_COVERED]
-    return Checked(len(rows), (_uncovered(frame, int(place)) for place in few))
-
-
-def _uncovered(frame: AuditFrame, place: int) -> MeasurementFinding:
-    row = frame.row(place)
-    kernels = count(round((row.kernels or 0) / (row.forwards or 1)), "kernel")
-    counters = [name for name in COUNTERS if name in row.counters]
-    return MeasurementFinding(
-        "doubtful" if counters else "note",
-        [place],
-        f"{place_of_row(row)}: {kernels} profiled, which take "
-        f"{100 * (row.kernel_time_share or 0):.2g} % of the kernel time of a forward"
-        + (f"; {in_words(counters)} are about these alone" if counters else ""),
-        "profile all kernels of one forward, or name the kernels beside their numbers",
-    )
+    for place in rows[frame.column("kernel_time_share")[rows] < MIN_COVERED]:
+        row = frame.row(place)
+        kernels = count(round((row.kernels or 0) / (row.forwards or 1)), "kernel")
+        counters = [name for name in COUNTERS if name in row.counters]
+        yield MeasurementFinding(
+            "doubtful" if counters else "note",
+            [place],
+            f"{place_of_row(row)}: {kernels} profiled, which take "
+            f"{100 * (row.kernel_time_share or 0):.2g} % of the kernel time of a forward"
+            + (f"; {in_words(counters)} are about these alone" if counters else ""),
+            "profile all kernels of one forward, or name the kernels beside their numbers",
+        )
+    return len(rows)
 
 
 MIN_ROWS = 3
@@ -383,29 +361,21 @@ def same_counters(frame: AuditFrame, rows: AuditColumn) -> Checked:
             frozen.append(f"{name} is {own[0]:g} % in all of {len(own)} rows")
     columns = np.array([values for values in known.values() if not np.isnan(values).any()])
     alike = _alike(columns, frame, rows) if len(columns) >= MIN_COUNTERS else None
-
-    def found() -> Iterator[MeasurementFinding]:
-        facts = list(frozen)
-        if alike is not None:
-            one, other = (frame.place(rows[place]) for place in alike)
-            facts.append(
-                f"all {len(columns)} counters of {one} and {other} are within"
-                f" {100 * SAME_WITHIN:g} %"
-            )
-        if facts:
-            fact = (
-                f"{in_words(facts)}, whatever arm and size are: they are of kernels that both have"
-                " in common"
-            )
-            wrong = rows if frozen else rows[list(alike or ())]
-            yield MeasurementFinding(
-                "doubtful",
-                wrong,
-                fact,
-                "name the kernels, and profile all of one forward of each arm",
-            )
-
-    return Checked(len(rows) * len(known) if len(rows) > 1 else 0, found())
+    wrong = rows if frozen else rows[list(alike or ())]
+    if alike is not None:
+        one, other = (frame.place(rows[place]) for place in alike)
+        frozen.append(
+            f"all {len(columns)} counters of {one} and {other} are within {100 * SAME_WITHIN:g} %"
+        )
+    if frozen:
+        yield MeasurementFinding(
+            "doubtful",
+            wrong,
+            f"{in_words(frozen)}, whatever arm and size are: they are of kernels that both have"
+            " in common",
+            "name the kernels, and profile all of one forward of each arm",
+        )
+    return len(rows) * len(known) if len(rows) > 1 else 0
 
 
 def _alike(columns: AuditColumn, frame: AuditFrame, rows: AuditColumn) -> tuple[int, int] | None:

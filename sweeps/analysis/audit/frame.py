@@ -3,10 +3,9 @@ for sentences; how far its numbers may lie apart by rounding and noise; what a r
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import islice
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -340,11 +339,8 @@ class MeasurementFinding(NamedTuple):
     settles: str
 
 
-class Checked(NamedTuple):
-    """How often a rule compared something, and what it found, lazily."""
-
-    comparisons: int
-    found: Iterable[MeasurementFinding] = ()
+Checked = Generator[MeasurementFinding, None, int]
+"""What a rule finds; in the end it returns how often it compared something."""
 
 
 class RuleCheck(Protocol):
@@ -391,29 +387,23 @@ class AuditRule:
             lacking.append(f"{' and '.join(self.needs)} in one row")
         return [field.replace("|", " or ") for field in lacking]
 
-    def apply(self, frame: AuditFrame) -> Checked:
-        """The check on the rows that hold what it needs."""
-        return self.check(
-            frame, np.flatnonzero(np.all([frame.stated(field) for field in self.needs], axis=0))
-        )
-
-    def findings(
-        self, frame: AuditFrame, found: Iterable[MeasurementFinding]
-    ) -> Iterator[AuditFinding]:
-        """The first findings, worked out, and one that has the rows of all others."""
-        each = iter(found)
-        for noticed in islice(each, MAX_OF_A_RULE):
-            yield self._finding(frame, noticed)
-        rest = list(each)
-        if rest:
-            rows = np.unique(np.concatenate([np.asarray(noticed.rows) for noticed in rest]))
+    def apply(self, frame: AuditFrame) -> tuple[int, list[AuditFinding]]:
+        """How often the check compared something in the rows that hold what it needs, and what it
+        found: the first findings, and one that has the rows of all others.
+        """
+        rows = np.flatnonzero(np.all([frame.stated(field) for field in self.needs], axis=0))
+        checked, found, comparisons = self.check(frame, rows), list[MeasurementFinding](), None
+        while comparisons is None:
+            try:
+                found.append(next(checked))
+            except StopIteration as end:
+                comparisons = int(end.value)
+        if rest := found[MAX_OF_A_RULE:]:
+            places = np.unique(np.concatenate([np.asarray(noticed.rows) for noticed in rest]))
             worst = min((noticed.severity for noticed in rest), key=SEVERITIES.index)
-            yield self._finding(
-                frame,
-                MeasurementFinding(
-                    worst, rows, f"and {len(rest):,} more of this kind", rest[0].settles
-                ),
-            )
+            words = f"and {len(rest):,} more of this kind"
+            found[MAX_OF_A_RULE:] = [MeasurementFinding(worst, places, words, rest[0].settles)]
+        return comparisons, [self._finding(frame, noticed) for noticed in found]
 
     def _finding(self, frame: AuditFrame, noticed: MeasurementFinding) -> AuditFinding:
         places = np.unique(np.asarray(noticed.rows, dtype=np.int64))

@@ -4,7 +4,7 @@ stand there twice; MACs, tokens and memory of models that the catalogue has.
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
@@ -70,27 +70,23 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
     close = (difference > 0) & (difference < -float(ndtri((1 - SAMPLING_CONFIDENCE) / 2)) * error)
     lower, higher, error = lower[close], higher[close], error[close]
     of_group = groups[lower]
-
-    def found() -> Iterator[MeasurementFinding]:
-        for group in dict.fromkeys(of_group.tolist()):
-            own = np.flatnonzero(of_group == group)
-            first = [
-                (frame.row(rows[lower[at]]), frame.row(rows[higher[at]]), error[at])
-                for at in own[:MAX_PAIRS]
-            ]
-            shown = "; ".join(_apart(*pair) for pair in first)
-            row = first[0][0]
-            where = ", ".join(str(part) for part in (row.model, row.setting) if part)
-            more = f"; and {len(own) - MAX_PAIRS} more pairs" if len(own) > MAX_PAIRS else ""
-            yield MeasurementFinding(
-                "note",
-                rows[np.concatenate((lower[own], higher[own]))],
-                f"{f'{where}: ' if where else ''}{shown}{more}, for {row.images:,} images drawn"
-                " apart",
-                "count the images that only one of both has right (McNemar's test)",
-            )
-
-    return Checked(int(pairs.sum()), found())
+    for group in dict.fromkeys(of_group.tolist()):
+        own = np.flatnonzero(of_group == group)
+        first = [
+            (frame.row(rows[lower[at]]), frame.row(rows[higher[at]]), error[at])
+            for at in own[:MAX_PAIRS]
+        ]
+        shown = "; ".join(_apart(*pair) for pair in first)
+        row = first[0][0]
+        where = ", ".join(str(part) for part in (row.model, row.setting) if part)
+        more = f"; and {len(own) - MAX_PAIRS} more pairs" if len(own) > MAX_PAIRS else ""
+        yield MeasurementFinding(
+            "note",
+            rows[np.concatenate((lower[own], higher[own]))],
+            f"{f'{where}: ' if where else ''}{shown}{more}, for {row.images:,} images drawn apart",
+            "count the images that only one of both has right (McNemar's test)",
+        )
+    return int(pairs.sum())
 
 
 def _apart(lower: Measurement, higher: Measurement, error: float) -> str:
@@ -124,23 +120,19 @@ def possible_accuracy(frame: AuditFrame, rows: AuditColumn) -> Checked:
     decides = 100 / images > 2 * half
     rows, top1, images, half = (each[decides] for each in (rows, top1, images, half))
     wrong = rows[np.abs(np.rint(top1 * images / 100) * 100 / images - top1) > half]
-
-    def found() -> Iterator[MeasurementFinding]:
-        if len(wrong):
-            row = frame.row(wrong[0])
-            right = (row.top1 or 0) * (row.images or 0) / 100
-            yield MeasurementFinding(
-                "contradiction",
-                wrong,
-                f"{place_of_row(row)}: {row.top1:g} % of {row.images:,} images are {right:.2f}"
-                f" images; {math.floor(right):,} are"
-                f" {100 * math.floor(right) / (row.images or 1):.4g} %, {math.ceil(right):,} are"
-                f" {100 * math.ceil(right) / (row.images or 1):.4g} %",
-                "count the images, and those that are right; a mean of batches is not that of"
-                " images",
-            )
-
-    return Checked(len(rows), found())
+    if len(wrong):
+        row = frame.row(wrong[0])
+        right = (row.top1 or 0) * (row.images or 0) / 100
+        yield MeasurementFinding(
+            "contradiction",
+            wrong,
+            f"{place_of_row(row)}: {row.top1:g} % of {row.images:,} images are {right:.2f}"
+            f" images; {math.floor(right):,} are"
+            f" {100 * math.floor(right) / (row.images or 1):.4g} %, {math.ceil(right):,} are"
+            f" {100 * math.ceil(right) / (row.images or 1):.4g} %",
+            "count the images, and those that are right; a mean of batches is not that of images",
+        )
+    return len(rows)
 
 
 def percentiles_in_order(frame: AuditFrame, rows: AuditColumn) -> Checked:
@@ -159,24 +151,19 @@ def percentiles_in_order(frame: AuditFrame, rows: AuditColumn) -> Checked:
         comparisons += int(known.sum())
         halves = np.log1p(roundings(columns[low])) + np.log1p(roundings(columns[high]))
         wrong |= known & (np.log(columns[low] / columns[high]) > halves)
-
-    def found() -> Iterator[MeasurementFinding]:
-        if wrong.any():
-            row = frame.row(rows[wrong][0])
-            stated = (
-                ("median", row.latency_ms),
-                ("p95", row.latency_p95_ms),
-                ("p99", row.latency_p99_ms),
-            )
-            shown = ", ".join(f"{name} {value:g} ms" for name, value in stated if value is not None)
-            fact = f"{place_of_row(row)}: {shown} do not rise" + (
-                f"; {wrong.sum()} rows" if wrong.sum() > 1 else ""
-            )
-            yield MeasurementFinding(
-                "contradiction", rows[wrong], fact, "compute them from the raw times of one run"
-            )
-
-    return Checked(comparisons, found())
+    if wrong.any():
+        row = frame.row(rows[wrong][0])
+        times = (row.latency_ms, row.latency_p95_ms, row.latency_p99_ms)
+        stated = zip(("median", "p95", "p99"), times, strict=True)
+        shown = ", ".join(f"{name} {value:g} ms" for name, value in stated if value is not None)
+        more = f"; {wrong.sum()} rows" if wrong.sum() > 1 else ""
+        yield MeasurementFinding(
+            "contradiction",
+            rows[wrong],
+            f"{place_of_row(row)}: {shown} do not rise{more}",
+            "compute them from the raw times of one run",
+        )
+    return comparisons
 
 
 def duplicated_rows(frame: AuditFrame, rows: AuditColumn) -> Checked:
@@ -209,29 +196,25 @@ def duplicated_rows(frame: AuditFrame, rows: AuditColumn) -> Checked:
             slack = allowed_each((least, most), of_group, len(rows)) if field in TIMED else 0.0
             apart[field] = (most > 0) & (ratio > slack) & (sizes > 1)
     wrong = np.flatnonzero((sizes > 1) & (equal | np.any(list(apart.values()), axis=0)))
-
-    def found() -> Iterator[MeasurementFinding]:
-        for group, own in zip(wrong, members(groups, wrong), strict=True):
-            copies = rows[own]
-            fields = [field for field, which in apart.items() if which[group]]
-            values = {field: frame.column(field)[copies] for field in fields}
-            differing = "; ".join(
-                f"{name} {np.nanmin(each):g} and {np.nanmax(each):g}"
-                for name, each in values.items()
-            )
-            yield MeasurementFinding(
-                "note" if equal[group] else "doubtful",
-                copies,
-                f"{frame.place(copies[0])} stands there {len(copies)} times"
-                + (", each time the same" if equal[group] else f" with {differing}"),
-                (
-                    "leave the copies out"
-                    if equal[group]
-                    else "state what distinguishes the rows, or how they were averaged"
-                ),
-            )
-
-    return Checked(len(rows) if len(rows) > 1 else 0, found())
+    for group, own in zip(wrong, members(groups, wrong), strict=True):
+        copies = rows[own]
+        fields = [field for field, which in apart.items() if which[group]]
+        numbers = ((field, frame.column(field)[copies]) for field in fields)
+        differing = "; ".join(
+            f"{name} {np.nanmin(each):g} and {np.nanmax(each):g}" for name, each in numbers
+        )
+        yield MeasurementFinding(
+            "note" if equal[group] else "doubtful",
+            copies,
+            f"{frame.place(copies[0])} stands there {len(copies)} times"
+            + (", each time the same" if equal[group] else f" with {differing}"),
+            (
+                "leave the copies out"
+                if equal[group]
+                else "state what distinguishes the rows, or how they were averaged"
+            ),
+        )
+    return len(rows) if len(rows) > 1 else 0
 
 
 COUNTED_APART = 0.07
@@ -293,7 +276,7 @@ def catalogue_macs(frame: AuditFrame, rows: AuditColumn) -> Checked:
     are wrong.
     """
     rows = rows[frame.unmodified[rows]]
-    compared, wrong = 0, list[tuple[AuditColumn, str]]()
+    compared = 0
     for places in _alike_rows(frame, rows, ("model", "image_size", "gmacs")):
         row = frame.row(places[0])
         network = catalogue_network(row.model or "")
@@ -316,22 +299,14 @@ def catalogue_macs(frame: AuditFrame, rows: AuditColumn) -> Checked:
             for times in ((1, 2) if frame.flops else (1,))
         ]
         if not any(fits):
-            wrong.append(
-                (
-                    places,
-                    (
-                        f"{place_of_row(row)}: {row.gmacs:g} GMACs are stated, {network.name} has"
-                        f" {most:.3g} at {size} px"
-                    ),
-                )
+            yield MeasurementFinding(
+                "contradiction",
+                places,
+                f"{place_of_row(row)}: {row.gmacs:g} GMACs are stated, {network.name} has"
+                f" {most:.3g} at {size} px",
+                "count the MACs of the model that was timed, at the size that was timed",
             )
-
-    return Checked(
-        compared,
-        _contradictions(
-            wrong, "count the MACs of the model that was timed, at the size that was timed"
-        ),
-    )
+    return compared
 
 
 def tokens_of_size(frame: AuditFrame, rows: AuditColumn) -> Checked:
@@ -341,7 +316,7 @@ def tokens_of_size(frame: AuditFrame, rows: AuditColumn) -> Checked:
     tables count or not. An arm has no more. Cannot decide: whether the model, the size or the
     tokens are wrong.
     """
-    compared, wrong = 0, list[tuple[AuditColumn, str]]()
+    compared = 0
     for places in _alike_rows(
         frame,
         rows,
@@ -363,15 +338,14 @@ def tokens_of_size(frame: AuditFrame, rows: AuditColumn) -> Checked:
         low, high = (row.image_size // patch) ** 2, (-(-row.image_size // patch)) ** 2
         most = high + (max(2, network.prefix_tokens) if network is not None else MAX_PREFIX)
         if row.tokens > most or (row.tokens < low and frame.unmodified[places[0]]):
-            fact = (
+            yield MeasurementFinding(
+                "contradiction",
+                places,
                 f"{place_of_row(row)}: {row.tokens:,} tokens are stated, patches of {patch} at"
-                f" {row.image_size} px are {high:,}"
+                f" {row.image_size} px are {high:,}",
+                "print the tokens of the first block in one forward",
             )
-            wrong.append((places, fact))
-
-    return Checked(
-        compared, _contradictions(wrong, "print the tokens of the first block in one forward")
-    )
+    return compared
 
 
 def weights_in_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
@@ -381,7 +355,7 @@ def weights_in_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
     (language) or eight (vision). Cannot decide: a peak that is a difference, of one of several
     devices, or without weights that stay on the disk.
     """
-    compared, wrong = 0, list[tuple[AuditColumn, str]]()
+    compared = 0
     keys = [
         name for name in ("model", "setting", "parameters_m", "memory_mb") if name in frame.values
     ]
@@ -399,24 +373,14 @@ def weights_in_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
         each = next((size for word, size in _FORMATS if word in words), other)
         least = MEMORY_SLACK * weights * each / 1e6
         if row.memory_mb + half_step(row.memory_mb) < least:
-            fact = (
+            yield MeasurementFinding(
+                "contradiction",
+                places,
                 f"{place_of_row(row)}: a peak of {row.memory_mb:g} MB, {weights / 1e6:,.0f} million"
-                f" weights alone are {least:,.0f}"
+                f" weights alone are {least:,.0f}",
+                "read the peak of the process or device from the start, weights included",
             )
-            wrong.append((places, fact))
-
-    return Checked(
-        compared,
-        _contradictions(
-            wrong, "read the peak of the process or device from the start, weights included"
-        ),
-    )
-
-
-def _contradictions(
-    wrong: Iterable[tuple[AuditColumn, str]], settles: str
-) -> Iterator[MeasurementFinding]:
-    return (MeasurementFinding("contradiction", *each, settles) for each in wrong)
+    return compared
 
 
 def _alike_rows(

@@ -176,10 +176,10 @@ def audit_table(table: MeasurementTable | AuditFrame, notes: tuple[str, ...] = (
     with np.errstate(divide="ignore", invalid="ignore"):
         for rule in AUDIT_RULES:
             missing = rule.missing(frame) if frame.length else list(rule.needs)
-            checked = None if missing else rule.apply(frame)
-            if checked is not None and checked.comparisons:
-                applied[rule.name] = checked.comparisons
-                found += rule.findings(frame, checked.found)
+            comparisons, noticed = (0, []) if missing else rule.apply(frame)
+            if comparisons:
+                applied[rule.name] = comparisons
+                found += noticed
             else:
                 lacking[rule.name] = ", ".join(missing) or rule.compares
     found.sort(key=lambda finding: SEVERITIES.index(finding.severity))

@@ -66,11 +66,7 @@ def throughput_times_latency(frame: AuditFrame, rows: AuditColumn) -> Checked:
     that, or the latency of an image.
     """
     if frame.items != "images" and not frame.steps:
-        return Checked(0)
-    return Checked(len(rows), _wrong_products(frame, rows))
-
-
-def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[MeasurementFinding]:
+        return 0
     one, whole_batch = _near(frame, rows)
     batch, products = frame.column("batch")[rows], _products(frame, rows)
     single, other = rows[(batch > 1) & one], ~one & ~whole_batch
@@ -110,6 +106,7 @@ def _wrong_products(frame: AuditFrame, rows: AuditColumn) -> Iterator[Measuremen
             f" beyond rounding and a noise of {100 * frame.noise_at(rows):.2g} %",
             "state whether both come from the same run; report the raw times",
         )
+    return len(rows)
 
 
 def _batches(frame: AuditFrame, rows: AuditColumn) -> str:
@@ -146,14 +143,14 @@ def flat_throughput(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """
     groups, x = frame.codes(SAME_CURVE, rows), np.log(frame.column("batch")[rows])
     if not len(rows):
-        return Checked(0)
+        return 0
     number = np.bincount(groups)
     low, high = np.full(len(number), np.inf), np.full(len(number), -np.inf)
     np.minimum.at(low, groups, x)
     np.maximum.at(high, groups, x)
     wide = high - low >= math.log(MIN_SPAN) - 1e-12
     if not wide.any():
-        return Checked(0)
+        return 0
     latency = frame.column("latency_ms")[rows] * (
         frame.column("batch")[rows] if frame.latency == "per_image" else 1
     )
@@ -168,10 +165,9 @@ def flat_throughput(frame: AuditFrame, rows: AuditColumn) -> Checked:
         noise[groups] = frame.noise_of_groups(rows, groups)
         least = FLAT_SLOPE + quantile_of(2 * len(rows)) * noise / np.sqrt(square)
         flat = wide & (np.abs(slopes[0]) <= least) & (np.abs(slopes[1]) <= least)
-    places = np.flatnonzero(flat)
-    return Checked(
-        int(wide.sum()), (_flat(frame, rows[own], latency[own]) for own in members(groups, places))
-    )
+    for own in members(groups, np.flatnonzero(flat)):
+        yield _flat(frame, rows[own], latency[own])
+    return int(wide.sum())
 
 
 def _flat(frame: AuditFrame, own: AuditColumn, latencies: AuditColumn) -> MeasurementFinding:
@@ -215,42 +211,18 @@ def steady_state(frame: AuditFrame, rows: AuditColumn) -> Checked:
     pairs = (groups[small] == groups[large]) & (batch[small] != batch[large])
     small, large = small[pairs], large[pairs]
     if not len(small):
-        return Checked(0)
+        return 0
     allowed = allowed_each(
         (rate[small], rate[large]), frame.noise_of_groups(rows, groups)[small], 2 * len(rows)
     )
     shorter = np.log(batch[small] / rate[small] / (batch[large] / rate[large])) > allowed
     falls = ~shorter & (np.log(rate[small] / rate[large]) > math.log(LARGEST_DROP) + allowed)
-    return Checked(len(small), _unsteady(frame, rows, groups, (small, large, shorter, falls)))
-
-
-def _unsteady(
-    frame: AuditFrame,
-    rows: AuditColumn,
-    groups: AuditColumn,
-    pairs: tuple[AuditColumn, AuditColumn, AuditColumn, AuditColumn],
-) -> Iterator[MeasurementFinding]:
-    """`pairs`: the smaller and the larger batch, whether it takes less time, and whether its
-    throughput falls.
-    """
-    small, large, shorter, falls = pairs
-    batch, rate = frame.at(rows, "batch", "throughput")
     broken = np.flatnonzero(shorter | falls)
-    wanted = list(dict.fromkeys(np.sort(groups[small[broken]]).tolist()))
-    by_group = (
-        dict(
-            zip(
-                wanted,
-                np.split(broken, np.flatnonzero(np.diff(groups[small[broken]])) + 1),
-                strict=True,
-            )
-        )
-        if wanted
-        else {}
-    )
-    for group, own in zip(wanted, members(groups, wanted), strict=True):
-        facts = []
-        for pair in by_group[group][:MAX_LISTED]:
+    wanted = np.unique(groups[small[broken]])
+    of_group = members(groups[small[broken]], wanted)
+    for own, places in zip(members(groups, wanted), of_group, strict=True):
+        facts, pairs = [], broken[places]
+        for pair in pairs[:MAX_LISTED]:
             one, other = small[pair], large[pair]
             if shorter[pair]:
                 times = [1e3 * batch[each] / rate[each] for each in (one, other)]
@@ -263,11 +235,11 @@ def _unsteady(
                     f"from batch {batch[one]:.0f} to {batch[other]:.0f} throughput falls"
                     f" {rate[one] / rate[other]:.1f} times"
                 )
-        more = len(by_group[group]) - MAX_LISTED
+        more = len(pairs) - MAX_LISTED
         ranked = own[np.argsort(batch[own], kind="stable")][:MAX_LISTED]
         yield MeasurementFinding(
             "contradiction",
-            rows[np.unique(np.concatenate((small[by_group[group]], large[by_group[group]])))],
+            rows[np.unique(np.concatenate((small[pairs], large[pairs])))],
             f"{place_of_curve(frame.row(rows[ranked[0]]))}:"
             f" {', '.join(f'{rate[each]:g}' for each in ranked)}/s at batch"
             f" {in_words(batch[ranked].astype(int).tolist())} cannot be one machine's steady state:"
@@ -275,6 +247,7 @@ def _unsteady(
             "repeat each batch several times in random order, with warm-up, clocks and other"
             " processes recorded",
         )
+    return len(small)
 
 
 def counted_items(frame: AuditFrame, rows: AuditColumn) -> Checked:
@@ -283,15 +256,7 @@ def counted_items(frame: AuditFrame, rows: AuditColumn) -> Checked:
     Source: a hook that counts what enters the model. Cannot decide: which of both numbers the times
     belong to.
     """
-    return Checked(
-        len(rows),
-        _miscounted(
-            frame, rows[frame.column("batch_counted")[rows] != frame.column("batch")[rows]]
-        ),
-    )
-
-
-def _miscounted(frame: AuditFrame, wrong: AuditColumn) -> Iterator[MeasurementFinding]:
+    wrong = rows[np.not_equal(*frame.at(rows, "batch_counted", "batch"))]
     if len(wrong):
         row = frame.row(wrong[0])
         yield MeasurementFinding(
@@ -302,6 +267,7 @@ def _miscounted(frame: AuditFrame, wrong: AuditColumn) -> Iterator[MeasurementFi
             + (f", and so in {count(len(wrong) - 1, 'more row')}" if len(wrong) > 1 else ""),
             "time the batch that is named",
         )
+    return len(rows)
 
 
 MIN_SLOWDOWN = 1.1
@@ -331,7 +297,7 @@ def time_of_sizes(frame: AuditFrame, rows: AuditColumn) -> Checked:
     )
     times = np.where(np.isnan(times), by_rate, times)
     if not len(rows):
-        return Checked(0)
+        return 0
     groups = frame.codes((*SAME_ARM, "batch"), rows)
     curves = [
         _medians(frame, rows[own], times[own])
@@ -340,14 +306,9 @@ def time_of_sizes(frame: AuditFrame, rows: AuditColumn) -> Checked:
     curves = [curve for curve in curves if len(curve[0]) > 1]
     pairs = sum(len(sizes) * (len(sizes) - 1) // 2 for sizes, _, _ in curves)
     noise = frame.job_noise or frame.noise_at(rows)
-    return Checked(
-        pairs,
-        (
-            found
-            for curve in curves
-            if (found := _out_of_order(frame, *curve[1:], noise, pairs)) is not None
-        ),
-    )
+    for _, ms, own_rows in curves:
+        yield from _out_of_order(frame, ms, own_rows, noise, pairs)
+    return pairs
 
 
 def _medians(
@@ -368,7 +329,7 @@ def _medians(
 
 def _out_of_order(
     frame: AuditFrame, ms: AuditColumn, rows: list[AuditColumn], noise: float, pairs: int
-) -> MeasurementFinding | None:
+) -> Iterator[MeasurementFinding]:
     """The sizes that take notably longer than the quickest larger one."""
     quickest = len(ms) - 1 - _argmin_so_far(ms[::-1])[::-1]  # of each size and those above
     large = np.append(quickest[1:], len(ms) - 1)
@@ -380,7 +341,7 @@ def _out_of_order(
     )
     broken = np.flatnonzero(np.log(ratio) > np.maximum(math.log(MIN_SLOWDOWN), chance))
     if not len(broken):
-        return None
+        return
     worst = broken[np.argsort(-ratio[broken], kind="stable")][:MAX_SIZES]
     first = [frame.row(each[0]) for each in (rows[place] for place in (*worst, *large[worst]))]
     places = [_place(row) for row in first]
@@ -392,7 +353,7 @@ def _out_of_order(
     more = f"; and {count(len(broken) - MAX_SIZES, 'more size')}" if len(broken) > MAX_SIZES else ""
     row = first[0]
     where = ", ".join(filter(None, (row.model, f"batch {row.batch}" if row.batch else "")))
-    return MeasurementFinding(
+    yield MeasurementFinding(
         "doubtful",
         np.concatenate([rows[place] for place in {*broken.tolist(), *large[broken].tolist()}]),
         f"{where + ': ' if where else ''}the unmodified model takes {'; '.join(facts)}{more}: the"
@@ -425,10 +386,6 @@ def nothing_removed(frame: AuditFrame, rows: AuditColumn) -> Checked:
     of fewer tokens.
     """
     idle = rows[frame.column("no_effect")[rows] == 1]
-    return Checked(len(idle), _moved(frame, idle))
-
-
-def _moved(frame: AuditFrame, idle: AuditColumn) -> Iterator[MeasurementFinding]:
     curve = frame.codes((*SAME_ARM, "batch"), idle)
     size = frame.codes((*SAME_ARM, "batch", "image_size", "tokens"), idle)
     among = len(np.unique(size))
@@ -438,23 +395,24 @@ def _moved(frame: AuditFrame, idle: AuditColumn) -> Iterator[MeasurementFinding]
         clear = [place for place, row in found.items() if _clear(row)]
         if not clear:
             continue
-        rows = [found[place] for place in clear]
+        own_rows = [found[place] for place in clear]
         others = [row for place, row in found.items() if place not in clear]
         same = (
             f" Where it removes nothing too: {', '.join(map(_speedup, others))}." if others else ""
         )
-        slower = any(row.paired is not None and row.paired.value < 1 for row in rows)
+        slower = any(row.paired is not None and row.paired.value < 1 for row in own_rows)
         cost = "its own code costs this, or " if slower else ""
         chance = f"{MISS * among:.2g} of {count(among, 'such comparison')}"
         yield MeasurementFinding(
             "doubtful",
             clear,
-            f"{rows[0].label} removes nothing, and yet was measured at"
-            f" {', '.join(map(_speedup, rows))}: {cost}the measurement is biased (by chance alone"
-            f" {chance} would stand out).{same} This is no effect of fewer tokens",
+            f"{own_rows[0].label} removes nothing, and yet was measured at"
+            f" {', '.join(map(_speedup, own_rows))}: {cost}the measurement is biased (by chance"
+            f" alone {chance} would stand out).{same} This is no effect of fewer tokens",
             "a cost of its own code stays when the sweep is measured again (run it with"
             " --remeasure), chance does not",
         )
+    return len(idle)
 
 
 def _clear(row: Measurement) -> bool:
