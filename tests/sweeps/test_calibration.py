@@ -7,7 +7,7 @@ import pytest
 
 from sweeps.stats.pooling import quantile
 from sweeps.stats.timing import Contrast
-from sweeps.stats.visits import FLOOR_SD, fit_process_term, pool_visits
+from sweeps.stats.visits import FLOOR_SD, fit_process_term, pool_visits, size_class
 from tests.fixtures.machine_states import plain_visit
 
 Repeats = list[list[Contrast]]
@@ -117,3 +117,9 @@ def test_nothing_is_estimated_from_one_process() -> None:
     assert fit_process_term([]) is None
     assert fit_process_term([[[Contrast(0.1, 0.003, 29)]]]) is None
     assert fit_process_term([[[Contrast(0.1, float("inf"), 1.0)] * 5]]) is None
+
+
+def test_size_classes_are_decades_of_parameters() -> None:
+    """DeiT-Tiny and DeiT-Small are of two classes."""
+    classes = [size_class(count) for count in (86_000, 10**7, 22_050_664, 3 * 10**8, 7 * 10**9)]
+    assert classes == ["up to 10 M"] * 2 + ["10 M to 100 M", "100 M to 1 B", "above 1 B"]

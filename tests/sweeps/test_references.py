@@ -129,3 +129,11 @@ def test_speedups_come_from_the_times_of_the_table() -> None:
         name="s", title="t", owner="o", where="w", latency="per_batch", rows=tuple(rows)
     )
     assert [found.derived_speedup(row) for row in rows] == [None, 2.0, 1.5, None, None, None]
+
+
+def test_unknown_names() -> None:
+    """A name that does not ship gets the nearest one; a missing file is named."""
+    with pytest.raises(UserError, match="unknown reference 'tom'; did you mean 'tome'"):
+        load_reference("tom")
+    with pytest.raises(UserError, match="there is no such file"):
+        load_reference("missing.yaml")

@@ -104,6 +104,7 @@ CASES: list[tuple[str, Shapes, int | None, int | None]] = [
     ("aten::native_layer_norm", [[2, 8], [], [8], [8], []], None, 4 * (16 + 16 + 16)),
     ("aten::topk", [[2, 8], [], [], [], []], None, 16 * 16),
     ("aten::cat", [[[2, 3], [2, 5]], []], None, 2 * 4 * 16),
+    ("aten::fill_", [[2, 8], []], None, 4 * 16),
 ]
 
 
