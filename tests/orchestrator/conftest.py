@@ -1,6 +1,7 @@
 """One Ray for all tests of this folder, stores of their own, and jobs made by hand."""
 
 import contextlib
+import gc
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -115,6 +116,13 @@ def job(
         pairs=pairs,
         protocol=Protocol(**{"timeout_s": 20.0, **protocol}),
     )
+
+
+@pytest.fixture(scope="module")
+def without_garbage() -> None:
+    """Collections of garbage, which come before each visit, look at what comes from now on."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

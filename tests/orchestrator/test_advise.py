@@ -20,14 +20,6 @@ from sweeps.model.outcome import Outcome
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.store.conftest import a_job, an_outcome
-from tests.store.language_fixtures import (
-    MODEL,
-    a_generation,
-    a_generation_job,
-    a_quality_job,
-    a_reading,
-    larosa,
-)
 from tests.webapp import simulated
 from tests.webapp.simulated import store_outcomes
 from workers.methods import purpose
@@ -77,7 +69,11 @@ def test_the_fastest_for_sure_is_advised(stored: Path) -> None:
     assert found["compared"] == 5
     assert found["alpha_each"] == pytest.approx(found["alpha_together"] / 5)
     assert [row["tokens"] for row in first["evidence"]] == [196]
-    assert [each["arm"] for each in found["arms"]].count("unmodified") == 1
+    names = [each["arm"] for each in found["arms"]]
+    assert names.count("unmodified") == 1
+    control = next(each for each in found["arms"] if each["arm"].startswith("random"))
+    assert control["obstacle"] == "random is a control, not for use"
+    assert names.index(control["arm"]) > names.index("unmodified")
     lows = [each["low"] for each in found["arms"]]
     assert lows[: lows.index(1.0)] == sorted(lows[: lows.index(1.0)], reverse=True)
     text = breakeven("advise", *DEIT, "--tokens", "196", "--batch", "1", folder=stored).stdout
@@ -93,17 +89,6 @@ def test_the_fastest_for_sure_is_advised(stored: Path) -> None:
         in text
     )
     assert len(found["checks"]) == 9
-
-
-def test_a_control_is_never_advised(stored: Path) -> None:
-    """Dropping tokens at random costs less than choosing them: it is ranked, and marked as a
-    control.
-    """
-    (found,) = advice(stored, *DEIT, "--tokens", "196", "--batch", "1")
-    control = next(each for each in found["arms"] if each["arm"].startswith("random"))
-    assert control["obstacle"] == "random is a control, not for use"
-    names = [each["arm"] for each in found["arms"]]
-    assert names.index(control["arm"]) > names.index("unmodified")
 
 
 def test_between_two_sizes_it_is_interpolated_and_marked(stored: Path) -> None:
@@ -136,11 +121,6 @@ def test_between_two_sizes_it_is_interpolated_and_marked(stored: Path) -> None:
             "measured at 4, 9, 16, 36, 64, 100, 144, 196 tokens",
         ),
         (
-            (*DEIT, "--tokens", "2", "--batch", "1"),
-            1,
-            "nearest 4 and 16",
-        ),  # at 9 every arm is quarantined
-        (
             (*DEIT, "--tokens", "196", "--batch", "3"),
             1,
             "at batch 3, and nothing is extrapolated; measured batches: 1",
@@ -149,11 +129,6 @@ def test_between_two_sizes_it_is_interpolated_and_marked(stored: Path) -> None:
             (*DEIT, "--tokens", "196", "--batch", "1", "--runtime", "compile"),
             1,
             "nothing was measured with runtime 'compile'",
-        ),
-        (
-            (*DEIT, "--tokens", "196", "--batch", "1", "--data", "digits"),
-            1,
-            "nothing was measured with data 'digits'",
         ),
         (
             ("--model", "deit_tiny_patch16_225", "--tokens", "1", "--batch", "1"),
@@ -166,7 +141,6 @@ def test_between_two_sizes_it_is_interpolated_and_marked(stored: Path) -> None:
             "that was timed on device cuda",
         ),
     ],
-    ids=["above", "below", "batch", "runtime", "data", "model", "device"],
 )
 def test_what_was_not_measured_is_refused(
     stored: Path, arguments: Sequence[str], code: int, message: str
@@ -204,26 +178,6 @@ def test_accuracy_is_named_with_its_data_and_limits_the_choice(digits: Path) -> 
     assert none.startswith("Use the unmodified model")
 
 
-def test_accuracy_of_another_model_or_size_is_not_carried_over(tmp_path: Path) -> None:
-    """The same arm on another model, with other weights or at another size: its accuracy is not
-    known, and a limit excludes it.
-    """
-    arms = [vision.topk(rate) for rate in vision.RATES]
-    timed, evaluated = vision.job("latency", arms), vision.job("accuracy", arms)
-    for number, change in enumerate(
-        ({"model": "digits_vit_16"}, {"weights": "other.pt"}, {"image_size": 64})
-    ):
-        other = evaluated.model_copy(
-            update={"condition": evaluated.condition.model_copy(update=change)}
-        )
-        (tmp_path / str(number)).mkdir()
-        folder = kept(tmp_path / str(number), vision.outcome(timed), vision.outcome(other))
-        (found,) = advice(folder, *DIGITS, "--tokens", "64", "--batch", "1")
-        assert [each.get("quality", []) for each in found["arms"]] == [[]] * 5
-        (limited,) = advice(folder, *DIGITS, "--tokens", "64", "--batch", "1", "--max-drop", "90")
-        assert limited["arms"][0]["arm"] == "unmodified"
-
-
 def test_runtimes_compete_and_conditions_do_not(tmp_path: Path) -> None:
     """An arm that runs compiled is ranked beside the others; another number of threads is another
     ranking.
@@ -259,14 +213,11 @@ def test_wrong_and_short_measurements_are_not_ranked(tmp_path: Path) -> None:
     """A flag that makes figures wrong, and too few pairs, are named below the ranking; A/A
     replicates are left out.
     """
-    flagged, slow = (
-        an_outcome(a_job(64), flags=(flag,)) for flag in ("state_changed", "thermal_slowdown")
-    )
+    flagged = an_outcome(a_job(64), flags=("state_changed",))
     few = an_outcome(a_job(128, keep_rates=(0.5, 0.7)), speedups=(1.5, 1.2), pairs=5)
     for number, (outcome, reason) in enumerate(
         (
             (flagged, "flagged as wrong: state_changed"),
-            (slow, "quarantined: thermal_slowdown"),
             (few, "too few pairs"),
         )
     ):
@@ -290,37 +241,6 @@ def test_wrong_and_short_measurements_are_not_ranked(tmp_path: Path) -> None:
     assert "measured batches: none against the unmodified model" in done.stderr
 
 
-def test_a_language_model_is_advised_with_its_bits(tmp_path: Path) -> None:
-    """Time per character ranks; quality of random weights has no meaning and is not used."""
-    arms = [larosa(0.25), larosa(0.5)]
-    timed = a_generation(a_generation_job(arms=arms), (1.0, 1.2, 1.5))
-    evaluated = a_reading(a_quality_job(arms), (0.0, 0.01, 0.04), noise=0.002)
-    (found,) = advice(
-        kept(tmp_path, timed, evaluated), "--model", MODEL, "--tokens", "64", "--batch", "1"
-    )
-    assert found["arms"][0]["arm"] == "larosa sparsity=0.5"
-    assert "time per character" in found["answer"]
-    assert found["arms"][0]["quality"] == []
-    trained = [
-        each.model_copy(
-            update={
-                "job": each.job.model_copy(
-                    update={"condition": each.job.condition.model_copy(update=known)}
-                )
-            }
-        )
-        for each in (timed, evaluated)
-        for known in ({"weights": "trained"},)
-    ]
-    (tmp_path / "trained").mkdir()
-    folder = kept(tmp_path / "trained", *trained)
-    (limited,) = advice(
-        folder, "--model", MODEL, "--tokens", "64", "--batch", "1", "--max-drop", "0.02"
-    )
-    assert limited["arms"][0]["arm"] == "larosa sparsity=0.25"
-    assert limited["arms"][0]["quality"][0]["unit"] == "bits per byte"
-
-
 def test_the_policy_repeats_the_advice(stored: Path, tmp_path: Path) -> None:
     """Written, read by the module that stands alone, and queried at every size: no arm where advice
     has none, none outside.
@@ -331,7 +251,7 @@ def test_the_policy_repeats_the_advice(stored: Path, tmp_path: Path) -> None:
     assert "1 rule (a condition and a batch each)" in done.stdout
     policy = Policy.load(out, model="deit_tiny_patch16_224", device="cpu")
     assert policy.batches == [1]
-    for tokens in (4, 16, 36, 64, 100, 144, 196):
+    for tokens in (4, 64, 196):
         choice = policy.choose(tokens=tokens, batch=1)
         (found,) = advice(stored, *DEIT, "--tokens", str(tokens), "--batch", "1")
         advised = {
@@ -346,20 +266,10 @@ def test_the_policy_repeats_the_advice(stored: Path, tmp_path: Path) -> None:
         policy.choose(tokens=size, batch=batch).unmodified
         for size, batch in ((3, 1), (197, 1), (196, 2))
     ] == [True] * 3
-    content = json.loads(out.read_text())
-    (rule,) = content["rules"]
+    (rule,) = json.loads(out.read_text())["rules"]
     assert rule["condition"]["host"] == "simulated"
-    assert (
-        content["environments"][rule["condition"]["environment"]]["device_name"] == "Simulated CPU"
-    )
-    assert rule["measured_at"][0] <= rule["measured_at"][1] <= content["created"]
-    assert {"source_version", "alpha", "meaning"} <= content.keys()
     used = [span for span in rule["ranges"] if span["arm"] is not None]
-    assert all(
-        span["evidence"]
-        and min(low for _, low, _ in span["speedups"].values()) == span["at_least"] > 1
-        for span in used
-    )
+    assert all(span["evidence"] and span["at_least"] > 1 for span in used)
 
 
 def test_a_policy_that_cannot_be_written_or_made(stored: Path, digits: Path) -> None:

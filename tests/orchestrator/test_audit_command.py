@@ -4,7 +4,6 @@ exit codes and wrong usage.
 
 import json
 from pathlib import Path
-from time import process_time
 
 import pytest
 
@@ -32,9 +31,7 @@ def test_the_background_csv(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "code"), [("tr_batch_sweeps", 1), ("tr_nsys", 1), ("tr_edwin", 0), ("tome", 0)]
-)
+@pytest.mark.parametrize(("name", "code"), [("tr_nsys", 1), ("tome", 0)])
 def test_shipped_references_by_name(tmp_path: Path, name: str, code: int) -> None:
     """References need no store; notes alone are no contradiction."""
     assert breakeven("audit", name, folder=tmp_path).returncode == code
@@ -72,12 +69,6 @@ def test_tables_of_a_markdown_report(tmp_path: Path) -> None:
         ("report.md:7", 1),
     ]
     assert done.stderr.count("the table at line 11 is left out") == 1
-    assert (
-        breakeven("audit", str(path), folder=tmp_path).stdout.count("stated_ratio (1 comparison)")
-        == 2
-    )
-    path.write_text(table.format(change="+11.1%"))
-    assert breakeven("audit", str(path), folder=tmp_path).returncode == 0
     path.write_text("| who |\n|--|\n| I |\n")
     assert breakeven("audit", str(path), folder=tmp_path).returncode == 2
 
@@ -87,25 +78,10 @@ def test_statements_of_the_command_line(tmp_path: Path) -> None:
     path = tmp_path / "theirs.csv"
     path.write_text("what;Bilder pro s;GFLOPs;n\nnackt;100,0;17,6;196\nmit;900,0;5,6;196\n")
     flags = (
-        "--map",
-        "what=label",
-        "--map",
-        "Bilder pro s=throughput",
-        "--map",
-        "n=tokens",
-        "--baseline",
-        "nackt",
+        *("--map", "what=label", "--map", "Bilder pro s=throughput", "--map", "n=tokens"),
+        *("--baseline", "nackt", "--break-even", "tokens=400", "--peak-gflops", "1000"),
     )
-    done = breakeven(
-        "audit",
-        str(path),
-        *flags,
-        "--break-even",
-        "tokens=400",
-        "--peak-gflops",
-        "1000",
-        folder=tmp_path,
-    )
+    done = breakeven("audit", str(path), *flags, folder=tmp_path)
     assert done.returncode == 1
     assert "9.0 times as fast as the unmodified model" in done.stdout
     assert (
@@ -120,13 +96,10 @@ def test_statements_of_the_command_line(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("nothing",), "it is no file, and no reference that ships"),
-        (("missing.csv",), "there is no such file"),
         ((BACKGROUND, "--map", "tpp=throughput"), "did you mean 'tp'"),
-        ((BACKGROUND, "--map", "tp=troughput"), "did you mean 'throughput'"),
         ((BACKGROUND, "--baseline", "dense"), "labels are baseline, with_tr"),
         ((BACKGROUND, "--break-even", "pixels=400"), "write AXIS=VALUE"),
         (("tome", "--map", "a=batch"), "--map is for CSV files"),
-        ((BACKGROUND, "--latency", "per-pair"), "per-pair"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -162,30 +135,14 @@ def test_import_of_references(tmp_path: Path) -> None:
         "reference: 1\ntitle: Mine\nowner: I\nwhere: here\nrows: [{label: a, batch: 2, throughput:"
         " 3.0}]\n"
     )
-    assert breakeven("audit", "own.yaml", folder=tmp_path).returncode == 2
     assert (
         "published: Mine" in breakeven("import", "--reference", "own.yaml", folder=tmp_path).stdout
     )
     own.unlink()
     # one row, with which nothing can be compared
     assert breakeven("audit", "own", folder=tmp_path).returncode == 2
-    counted = breakeven(
-        "query",
-        "SELECT count(*) AS n FROM reference WHERE reference = 'own'",
-        "--format",
-        "json",
-        folder=tmp_path,
-    )
-    assert json.loads(counted.stdout) == [{"n": 1}]
     wrong = breakeven("import", "--reference", "tom", folder=tmp_path)
     assert (wrong.returncode, "did you mean 'tome'" in wrong.stderr) == (2, True)
-
-
-def test_import_needs_files(tmp_path: Path) -> None:
-    """Without --reference and without files the import is wrong usage."""
-    done = breakeven("import", folder=tmp_path)
-    assert done.returncode == 2
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_rule_could_be_applied(tmp_path: Path) -> None:
@@ -203,38 +160,9 @@ def test_a_cell_of_many_digits(tmp_path: Path) -> None:
     """A number of 5,000 digits, or a text as long, is refused in one line that does not repeat
     it.
     """
-    for header in ("tp", "arm", "batch"):
-        path = tmp_path / "long.csv"
-        path.write_text(f"latency_ms,{header}\n5,{'9' * 5000}\n")
-        done = breakeven("audit", str(path), folder=tmp_path)
-        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-        assert ":2: " in done.stderr
-        assert len(done.stderr) < 400
-
-
-def test_many_rows(tmp_path: Path) -> None:
-    """Hundreds of thousands of rows are audited in seconds of processor time, and what is wrong in
-    one of them is found.
-    """
-    path = tmp_path / "large.csv"
-    lines = [
-        f"{1 << place % 5},arm{place // 5 % 40_000},{1000 * (1 << place % 5) / (8 + place % 5)}"
-        for place in range(200_000)
-    ]
-    lines[100_003] = "8,arm20000,9.0"
-    path.write_text("batch_size,arm,tp\n" + "\n".join(lines))
-    before = process_time()
-    done = breakeven("audit", str(path), "--format", "json", folder=tmp_path)
-    seconds = process_time() - before
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["rows"], found["applied"]["steady_state"]) == (
-        1,
-        200_000,
-        160_000,
-    )
-    assert (
-        {100_004}
-        < {row for each in found["findings"] for row in each["rows"]}
-        < set(range(100_000, 100_008))
-    )
-    assert seconds < 4
+    path = tmp_path / "long.csv"
+    path.write_text(f"latency_ms,arm\n5,{'9' * 5000}\n")
+    done = breakeven("audit", str(path), folder=tmp_path)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert ":2: " in done.stderr
+    assert len(done.stderr) < 400

@@ -2,21 +2,12 @@
 runs in their own process.
 """
 
-import json
-import os
-import signal
 import sqlite3
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.fixtures.outcomes import HOSTILE, OUTCOME, changed
-from tests.orchestrator.commands import ROOT, SWEEP, breakeven, in_process
-
-pytestmark = pytest.mark.ray
+from tests.orchestrator.commands import SWEEP, breakeven, in_process
 
 
 @pytest.mark.parametrize(
@@ -24,9 +15,6 @@ pytestmark = pytest.mark.ray
     [
         ("batch_sise: [1]", "did you mean 'batch_size'?"),
         ("image_size: [33]", "not a multiple of"),
-        ("model: [deit_tiny_patch16_225]", "did you mean 'deit_tiny_patch16_224'?"),
-        ("dtype: [no]", "axes.dtype"),
-        ("batch_size: []", "axes.batch_size"),
     ],
 )
 def test_wrong_sweep_is_reported_and_nothing_is_stored(
@@ -73,105 +61,13 @@ def test_ray_that_cannot_start_is_one_line(tmp_path: Path) -> None:
     place.
     """
     (tmp_path / "sweep.yaml").write_text(SWEEP)
-    done = breakeven("run", "sweep.yaml", folder=tmp_path, RAY_TMPDIR="/nowhere")
+    done = in_process("run", "sweep.yaml", folder=tmp_path, RAY_TMPDIR="/nowhere")
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
     assert "Ray cannot be started here, because it has no place for its files" in done.stderr
     assert "/nowhere/breakeven-" in done.stderr
 
 
-@pytest.mark.slow
-def test_plan_writes_jobs_that_the_worker_runs_and_import_takes_in(tmp_path: Path) -> None:
-    """Plan writes job files, `python -m workers.run` answers one without Ray or store, import
-    stores it once, report shows it.
-    """
-    (tmp_path / "sweep.yaml").write_text(SWEEP)
-    planned = breakeven("plan", "sweep.yaml", "--jobs", "jobs", "--format", "json", folder=tmp_path)
-    files = sorted((tmp_path / "jobs").iterdir())
-    assert planned.returncode == 0
-    assert json.loads(planned.stdout)["comparisons"] == len(files) == 3
-    assert not (tmp_path / "breakeven.db").exists()
-
-    command = [sys.executable, "-m", "workers.run", str(files[0]), "--out", "outcome.json"]
-    subprocess.run(
-        command,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=True,
-        capture_output=True,
-    )
-    first = breakeven("import", "outcome.json", "--sweep", "sweep.yaml", folder=tmp_path)
-    second = breakeven("import", "outcome.json", folder=tmp_path)
-
-    assert "1 outcomes imported" in first.stdout
-    assert "1 of 3 comparisons are measured, 1 answered" in first.stdout
-    assert "0 outcomes imported, 1 were in the store already" in second.stdout
-    report = json.loads(breakeven("report", "tiny", "--format", "json", folder=tmp_path).stdout)
-    assert [(row["source"], row["tokens"], row["model"]) for row in report["speedups"]] == [
-        ("imported", 4, "deit_tiny_patch16_224")
-    ]
-
-
-def test_file_that_is_no_outcome_is_refused(tmp_path: Path) -> None:
-    """Importing something else reports what is wrong with it, and stores nothing."""
-    (tmp_path / "wrong.json").write_text('{"job": 1}\n')
-    done = breakeven("import", "wrong.json", folder=tmp_path)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "is not an outcome" in done.stderr
-    assert not (tmp_path / "breakeven.db").exists()
-
-
-@pytest.mark.parametrize("which", ["a huge seed", "a start beyond all calendars", "arm 99"])
-def test_hostile_outcome_is_one_line_and_nothing_is_imported(tmp_path: Path, which: str) -> None:
-    """An outcome that contradicts itself among honest ones is refused with exit code 2, and the
-    honest ones are not stored.
-    """
-    change, message = HOSTILE[which]
-    (tmp_path / "outcomes").mkdir()
-    (tmp_path / "outcomes/1.json").write_text(OUTCOME.model_dump_json())
-    (tmp_path / "outcomes/2.json").write_text(changed(change))
-    done = breakeven("import", "outcomes", folder=tmp_path)
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "2.json is not an outcome" in done.stderr
-    assert message in done.stderr
-    assert not (tmp_path / "breakeven.db").exists()
-
-
-@pytest.mark.usefixtures("shared_ray")
-def test_run_measures_survives_kill_and_resumes(tmp_path: Path) -> None:
-    """A run that is killed with -9 loses at most the job in flight; the next one measures the rest,
-    once, and reports.
-    """
-    (tmp_path / "sweep.yaml").write_text(SWEEP)
-    command = [sys.executable, "-m", "orchestrator", "run", "sweep.yaml"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "breakeven.db"}
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("[1/3]"):
-            break
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-
-    done = in_process("run", "sweep.yaml", folder=tmp_path)
-
-    assert done.returncode == 0, done.stderr
-    assert "1 of 3 comparisons are answered in this environment; 2 jobs left" in done.stdout
-    assert done.stdout.count("break-even, tokens") == 1
-    assert not list(tmp_path.glob("breakeven.db-*")), "the file alone holds all of it"
-    assert "breakeven run FILE" not in done.stdout
-    with sqlite3.connect(tmp_path / "breakeven.db") as connection:
-        assert connection.execute(
-            "SELECT count(*), count(DISTINCT comparison_id) FROM comparison_attempt"
-        ).fetchone() == (3, 3)
-    connection.close()
-
-    again = in_process("run", "sweep.yaml", folder=tmp_path)
-    assert "3 of 3 comparisons are answered in this environment; 0 jobs left" in again.stdout
-    assert "starting Ray" not in again.stdout
-
-
+@pytest.mark.ray
 @pytest.mark.usefixtures("shared_ray")
 def test_a_time_out_before_the_requested_pairs_is_no_answer(tmp_path: Path) -> None:
     """A run whose time is up before `pairs: min` ends with exit code 1, the count, and the command
@@ -180,7 +76,7 @@ def test_a_time_out_before_the_requested_pairs_is_no_answer(tmp_path: Path) -> N
     few = (
         SWEEP.replace("[32, 48, 64]", "[32]")
         .replace("min: 30, max: 30", "min: 99999, max: 99999")
-        .replace("1m", "8s")
+        .replace("budget: 15s", "budget: 1s")
     )
     (tmp_path / "sweep.yaml").write_text(few)
 
@@ -199,31 +95,3 @@ def test_a_time_out_before_the_requested_pairs_is_no_answer(tmp_path: Path) -> N
     with sqlite3.connect(tmp_path / "breakeven.db") as connection:
         assert connection.execute("SELECT verdict FROM speedup").fetchall() == [("insufficient",)]
     connection.close()
-
-
-def test_ctrl_c_stops_the_job_in_flight_and_leaves_the_rest_waiting(tmp_path: Path) -> None:
-    """Ctrl-C ends a run with exit code 130 before its first job has ended, and what was not
-    measured waits in the queue.
-    """
-    (tmp_path / "sweep.yaml").write_text(
-        SWEEP.replace("topk, keep_rate: 0.5", "faulty, what: hang")
-    )
-    command = [sys.executable, "-m", "orchestrator", "run", "sweep.yaml"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": "breakeven.db"}
-    environment["BREAKEVEN_METHODS"] = str(ROOT / "tests" / "faults" / "methods")
-    process = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 180
-    while time.monotonic() < deadline:
-        time.sleep(0.2)
-        if (tmp_path / "breakeven.db").exists() and "running" in breakeven(
-            "status", folder=tmp_path
-        ).stdout:
-            break
-    process.send_signal(signal.SIGINT)
-    shown, _ = process.communicate(timeout=60)
-
-    assert process.returncode == 130
-    assert "stopped with 3 jobs left; the same command goes on from here" in shown
-    assert "3 waiting" in breakeven("status", folder=tmp_path).stdout

@@ -20,8 +20,6 @@ from tests.orchestrator.commands import ROOT, SWEEP
 from tests.orchestrator.machines import RAY, free_port, started
 from tests.store import postgresql
 
-pytestmark = pytest.mark.ray
-
 PROGRAMS = postgresql.programs()
 CHAPTER = (ROOT / "docs/cluster.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(console|yaml)\n(.*?)```", CHAPTER, re.DOTALL)
@@ -79,6 +77,7 @@ def url() -> Iterator[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.ray
 @pytest.mark.skipif(PROGRAMS is None, reason="needs PostgreSQL: apt-get install postgresql")
 def test_each_command_of_the_chapter_runs(shell: Shell, url: str) -> None:
     """Token, head, two nodes, store, run and status; then KubeRay's entry point, with the address
@@ -148,6 +147,7 @@ def test_kuberay_file_is_what_kuberay_reads() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.ray
 @pytest.mark.skipif(
     sys.platform != "linux"
     or subprocess.run([*PRIVATE, "true"], capture_output=True, check=False).returncode != 0,

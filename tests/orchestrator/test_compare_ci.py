@@ -65,7 +65,7 @@ def test_a_slower_branch_fails(origin: Path, tmp_path: Path, forge: str) -> None
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "GITHUB_BASE_REF": "main",
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
-            "TIME": "15s",
+            "TIME": "8s",
         },
         capture_output=True,
         text=True,

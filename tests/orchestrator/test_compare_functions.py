@@ -11,7 +11,6 @@ import pytest
 
 from orchestrator.api.comparison import ArmFailedError
 from orchestrator.api.function_arms import FunctionArm, FunctionArms, default_python, parse_function
-from sweeps.errors import UserError
 from tests.orchestrator.commands import breakeven
 
 ARMS = """\
@@ -28,7 +27,6 @@ def quick(n=100): return 2 * sum(range(n))
 def other(n=100): return n
 def boom(n=100): raise ValueError("no\\nway")
 def leaves(n=100): os._exit(7)
-def killed(n=100): os.kill(os.getpid(), 9)
 def crashes(n=100): os.kill(os.getpid(), 11)
 def exits(n=100): sys.exit("bye")
 def hangs(n=100): time.sleep(60)
@@ -117,12 +115,10 @@ def test_a_project_with_our_names_is_compared(folder: Path) -> None:
         ("arms.py:other", "its result is not that of arms.py:f"),
         ("arms.py:boom", "it raises ValueError: no (arms.py:12)"),
         ("arms.py:leaves", "its process ended with exit code 7"),
-        ("arms.py:killed", "its process ended with signal SIGKILL"),
         ("arms.py:crashes", "its process ended with signal SIGSEGV"),
-        ("arms.py:exits", "it raises SystemExit: bye (arms.py:16)"),
+        ("arms.py:exits", "it raises SystemExit: bye (arms.py:15)"),
         ("arms.py:hangs", "did not end within 1 s (--timeout)"),
         ("arms.py:number", "arms.py has no function 'number'"),
-        ("arms.py:missing", "arms.py has no function 'missing'"),
         ("missing.py:f", "there is no Python file missing.py"),
         ("broken.py:f", "broken.py, when it is imported, raises SyntaxError: invalid syntax"),
     ],
@@ -200,10 +196,8 @@ def test_folders_with_equal_names_are_apart(tmp_path: Path) -> None:
     ("arguments", "reason"),
     [
         (("arms.py:f",), "write two different functions or more"),
-        (("arms.py:f", "arms.py:f"), "write two different functions or more"),
         (("arms.py", "arms.py:f"), "'arms.py' names no function; write FILE.py:NAME"),
         (("arms.py:f", "arms.py:boom"), "arms.py:boom: it raises ValueError: no"),
-        (("arms.py:boom", "arms.py:f"), "arms.py:boom: it raises ValueError: no"),
         (("arms.py:f", "arms.py:same", "--prepare", "true"), "--prepare with --command"),
     ],
 )
@@ -214,15 +208,10 @@ def test_wrong_usage_is_one_line(folder: Path, arguments: tuple[str, ...], reaso
     assert found.stderr.count("\n") == 1
 
 
-def test_a_file_needs_a_function_s_name() -> None:
-    with pytest.raises(UserError):
-        parse_function("a.py:")
-
-
 def test_a_control_that_moves_voids_the_result(folder: Path) -> None:
     """Exit code 3 although the arm is much faster."""
     found = compare(
-        folder, "arms.py:f", "arms.py:quick", "--control", "arms.py:twice", "--time", "8s"
+        folder, "arms.py:f", "arms.py:quick", "--control", "arms.py:twice", "--time", "4s"
     )
     assert found.returncode == 3
     assert "Nothing may be concluded: the control arms.py:twice moved" in found.stdout

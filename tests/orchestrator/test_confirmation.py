@@ -18,8 +18,6 @@ from tests.orchestrator.commands import SWEEP, in_process
 from tests.store.language_fixtures import MODEL
 from workers.methods import all_methods
 
-pytestmark = pytest.mark.ray
-
 VISION = Condition(model="deit_tiny_patch16_224", image_size=96, batch_size=4, threads=2)
 LANGUAGE = Condition(
     model=MODEL,
@@ -31,7 +29,6 @@ LANGUAGE = Condition(
     batch_size=2,
 )
 CONDITIONS = [
-    VISION,
     VISION.model_copy(
         update={"threads": None, "spare_cores": 1, "wait_policy": "active", "pinning": "cores"}
     ),
@@ -44,33 +41,36 @@ CONDITIONS = [
             "threads": None,
         }
     ),
-    LANGUAGE,
     LANGUAGE.model_copy(update={"kv_cache": "static", "decoding": "greedy", "data": "topics"}),
 ]
 
 
-def questions(comparison: Comparison) -> list[str]:
-    text = sweep_of([comparison], "confirm-it", "Is it: as fast?", all_methods())
+def questions(*comparisons: Comparison) -> list[str]:
+    text = sweep_of(comparisons, "confirm-it", "Is it: as fast?", all_methods())
     return [
         each.question_id
         for each in planning.load_sweep("confirm.yaml", auto="cpu", text=text).comparisons
     ]
 
 
-@pytest.mark.parametrize("name", sorted(all_methods()))
-def test_every_example_of_a_method_is_requested_again(name: str) -> None:
+@pytest.mark.parametrize("condition", [VISION, LANGUAGE], ids=["vision", "language"])
+def test_every_example_of_a_method_is_requested_again(condition: Condition) -> None:
     """Whatever its parameters are (lists, schedules, budgets), the generated sweep has the identity
     of the question.
     """
-    method = all_methods()[name]
-    condition = VISION if modality_of(method) == "vision" else LANGUAGE
-    kind = kinds_of(modality_of(method))[0].name
-    for params in method.EXAMPLES:
-        step = Step(method=name, params=params.model_dump(mode="json"), version=method.VERSION)
-        comparison = Comparison(
-            kind=kind, condition=condition, baseline=DENSE, arm=Arm(stack=(step,))
-        )
-        assert questions(comparison) == [comparison.question_id]
+    modality = "language" if condition.prompt_tokens else "vision"
+    kind = kinds_of(modality)[0].name
+    arms = [
+        Step(method=name, params=params.model_dump(mode="json"), version=method.VERSION)
+        for name, method in all_methods().items()
+        for params in method.EXAMPLES
+        if modality_of(method) == modality
+    ]
+    asked = [
+        Comparison(kind=kind, condition=condition, baseline=DENSE, arm=Arm(stack=(step,)))
+        for step in arms
+    ]
+    assert questions(*asked) == [each.question_id for each in asked]
 
 
 @pytest.mark.parametrize("condition", CONDITIONS, ids=range(len(CONDITIONS)))
@@ -101,6 +101,7 @@ def test_parameters_that_the_method_does_not_know_are_written_as_they_are() -> N
 
 
 @pytest.mark.slow
+@pytest.mark.ray
 @pytest.mark.usefixtures("shared_ray")
 def test_the_winner_is_measured_on_fresh_pairs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -120,13 +121,5 @@ def test_the_winner_is_measured_on_fresh_pairs(
     assert done.stdout.startswith("Use topk keep_rate=0.")
     assert "Confirmation: confirmed; chosen by " in done.stdout
     assert " fresh pairs " in done.stdout
-    sql = "SELECT count(*) AS n FROM speedup"
-    assert json.loads(in_process("query", sql, "--format", "json", folder=tmp_path).stdout) == [
-        {"n": 2}
-    ]
-    rounds = json.loads(
-        in_process(
-            "query", "SELECT rounds FROM speedup", "--format", "json", folder=tmp_path
-        ).stdout
-    )
-    assert sorted(row["rounds"] for row in rounds) == [1, 1 + VISITS]
+    shown = in_process("query", "SELECT rounds FROM speedup", "--format", "json", folder=tmp_path)
+    assert sorted(row["rounds"] for row in json.loads(shown.stdout)) == [1, 1 + VISITS]

@@ -2,8 +2,6 @@
 own.
 """
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from orchestrator.plan.sites import InfeasibleError, Site
 from store.rows import owners
 from store.rows.placement import curve_group
 from store.write import queue
+from tests.orchestrator.commands import in_process
 from tests.orchestrator.conftest import Store
 from tests.orchestrator.sites import A, B, curves, measure, planned, shared_out, site
 from tests.store.conftest import a_job
@@ -62,8 +61,7 @@ def test_one_demand_keeps_jobs_off_other_nodes(store: Store) -> None:
                 r" \(zone=here\); b \(zone=there\)"
             ),
         ),
-        ({"big": 2}, "requires a node with big=2"),
-        ([{"zone": "here"}, {"rack": "7"}], "requires a node with rack=7"),
+        ([{"zone": "here"}, {"big": 2}], "requires a node with big=2"),
         (
             {"zone": "here", "rack": "1"},
             "requires one node with zone=here, rack=1, and no node has it all",
@@ -112,16 +110,7 @@ def test_plan_and_run_name_a_label_that_is_not_there(tmp_path: Path) -> None:
     )
     sweep.write_text(f"schema: 1\nname: labels\n{points}resources: [{{zone: a}}, {{big: 1}}]\n")
     for command in ("plan", "run"):
-        arguments = [
-            sys.executable,
-            "-m",
-            "orchestrator",
-            command,
-            str(sweep),
-            "--db",
-            str(tmp_path / "store.db"),
-        ]
-        done = subprocess.run(arguments, capture_output=True, text=True, check=False, timeout=60)
+        done = in_process(command, "labels.yaml", "--db", "store.db", folder=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith(
             "breakeven: `resources` requires a node with zone=a, and no node has it; nodes: "

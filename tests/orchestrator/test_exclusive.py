@@ -3,7 +3,6 @@ pinned worker for each.
 """
 
 import json
-import math
 import os
 import subprocess
 import sys
@@ -14,14 +13,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.host.worker_supervisor import WorkerConfig, WorkerFailure, WorkerSupervisor
-from store.write.record import record
 from sweeps.model.job import Job
-from tests.benchmarks import exclusive
-from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.machines import clean_environment, head
-
-pytestmark = pytest.mark.ray
 
 ROOT = Path(__file__).parents[2]
 ENTRY = WorkerConfig("tests.orchestrator.worker_entrypoints:noop", path=(str(ROOT),))
@@ -66,64 +60,6 @@ def test_gpu_without_cores_is_a_failure_that_is_named(monkeypatch: pytest.Monkey
     assert supervisor.waiting() is None
 
 
-def test_contrasts_pair_what_was_measured_both_ways(store: Store) -> None:
-    """Speed-ups beside others over those alone, with the interval of a ratio; what was measured one
-    way alone has none.
-    """
-    for made in (
-        on_gpu(job("a", "b")),
-        on_gpu(job("a"), None),
-        on_gpu(job("a", image_size=48), None),
-    ):
-        assert record(store.engine, None, None, worker_entrypoints.noop(made))
-    (found,) = exclusive.contrasts(str(store.path))
-    assert (found.node["exclusive"], found.device["exclusive"], found.node["image_size"]) == (
-        None,
-        "device",
-        32,
-    )
-    assert found.ratio.value == pytest.approx(1.0)
-    assert found.slower == pytest.approx(1.0)
-
-
-def test_contrast_of_two_intervals() -> None:
-    """Equal half-widths on the log scale give sqrt(2) of one; a bound stems from the bounds that
-    can move it there.
-    """
-    one = exclusive.Interval(2.0, 2.0 / 1.1, 2.0 * 1.1)
-    low, high = exclusive.ratio(one, one)[1:]
-    assert (math.log(low), math.log(high)) == pytest.approx(
-        (-(2**0.5) * math.log(1.1), 2**0.5 * math.log(1.1))
-    )
-    skewed = exclusive.ratio(exclusive.Interval(2.0, 2.0, 4.0), exclusive.Interval(1.0, 1.0, 1.0))
-    assert tuple(skewed) == pytest.approx((2.0, 2.0, 4.0))
-
-
-def test_time_beside_others_is_counted_by_host() -> None:
-    """Two jobs of 2 s that overlap for 1 s, and one on another host."""
-    assert exclusive.shared_time([("a", 0.0, 2.0), ("a", 1.0, 3.0)]) == pytest.approx(0.5)
-    assert exclusive.shared_time(
-        [("a", 0.0, 2.0), ("a", 1.0, 3.0), ("b", 0.0, 4.0)]
-    ) == pytest.approx(0.25)
-    assert exclusive.shared_time([]) == 0.0
-
-
-def test_benchmark_measures_nothing_without_two_gpus(
-    store: Store, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One line, and no success."""
-    assert exclusive.gpus() > 1 or exclusive.main([]) == 2
-    assert exclusive.main(["--db", str(store.path)]) == 1
-    assert (
-        "no comparison of this store was measured with exclusive: node and"
-        in capsys.readouterr().out
-    )
-    for made in (on_gpu(job("a")), on_gpu(job("a"), None)):
-        assert record(store.engine, None, None, worker_entrypoints.noop(made))
-    assert exclusive.main(["--db", str(store.path)]) == 0
-    assert "0 of 1 intervals of device / alone leave out 1" in capsys.readouterr().out
-
-
 SCRIPT = """
     import sys
     from orchestrator.cluster.cluster import Cluster
@@ -143,6 +79,7 @@ SCRIPT = """
 
 
 @pytest.mark.slow
+@pytest.mark.ray
 def test_two_gpus_are_timed_at_once_and_the_node_alone(store: Store, tmp_path: Path) -> None:
     """Jobs of one sweep: never more than two on GPUs, each on cores of its own; timing of the node,
     and accuracy, with none.

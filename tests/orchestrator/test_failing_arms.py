@@ -33,15 +33,6 @@ def faulty(what: str) -> Step:
     return Step(method="faulty", params={"what": what})
 
 
-def test_model_is_built_once_for_all_its_jobs(store: Store, cluster: Cluster) -> None:
-    """The second job on a model is answered by the same process, which has the model still."""
-    summary, events = store.dispatch(store.submit([tiny(TOPK), tiny(faulty("nan"))]), cluster)
-    assert summary == (1, 1, 0, False)
-    readings = [event.outcome.system_metrics for event in events if event.outcome]
-    assert readings[0]["pid"] == readings[1]["pid"]
-    assert readings[0]["models_built"] == readings[1]["models_built"] >= 1
-
-
 def test_raising_and_nan_arms_and_the_hog_answer_for_themselves_alone(
     store: Store, cluster: Cluster
 ) -> None:
@@ -66,7 +57,7 @@ def test_daemon_of_a_method_is_gone_before_the_next_job(
     store: Store, cluster: Cluster, tmp_path: Path
 ) -> None:
     """Its job is answered and flagged, in the store too; the process is dead when the next job
-    begins, in the same worker.
+    begins, in the same worker, which has the model still.
     """
     file = tmp_path / "pid"
     step = Step(method="untidy", params={"what": "daemon", "file": str(file)})
@@ -74,7 +65,8 @@ def test_daemon_of_a_method_is_gone_before_the_next_job(
     assert summary == (2, 0, 0, False)
     assert not psutil.pid_exists(int(file.read_text()))
     first, second = [event.outcome for event in events if event.outcome]
-    assert first.system_metrics["pid"] == second.system_metrics["pid"]
+    for reading in ("pid", "models_built"):
+        assert first.system_metrics[reading] == second.system_metrics[reading] >= 1
     assert "state_changed" in first.flags
     assert "state_changed" not in second.flags
     assert any("child processes were left running" in note for note in first.notes)
@@ -109,25 +101,18 @@ def test_arm_that_changes_all_others_is_measured_apart(store: Store, cluster: Cl
     assert not flagged.loc[["topk"]].any()
 
 
-@pytest.mark.parametrize(
-    ("what", "reason", "timeout_s"),
-    [("segfault", "crash", 60.0), pytest.param("hang", "timeout", 10.0, marks=pytest.mark.slow)],
-)
-def test_crashing_arm_is_named_and_the_other_one_measured(
-    store: Store, cluster: Cluster, what: str, reason: str, timeout_s: float
-) -> None:
-    """A segfault, and a hang that no Python code can end, cost only their own arm; the other arm is
-    measured beside dense.
+@pytest.mark.slow
+def test_hanging_arm_is_named_and_the_other_one_measured(store: Store, cluster: Cluster) -> None:
+    """A hang that no Python code can end costs only its own arm; the other arm is measured beside
+    dense.
     """
     summary, _ = store.dispatch(
-        store.submit([tiny(TOPK, faulty(what), timeout_s=timeout_s)]), cluster, max_attempts=1
+        store.submit([tiny(TOPK, faulty("hang"), timeout_s=10.0)]), cluster, max_attempts=1
     )
     assert summary == (1, 1, 0, False)
     rows = store.table(ANSWERS).set_index("method")
-    assert rows["answer"].to_dict() == {"topk": "measured", "faulty": reason}
-    assert ("SIGSEGV" if what == "segfault" else "killed after 10 s") in rows.loc[
-        "faulty", "message"
-    ]
+    assert rows["answer"].to_dict() == {"topk": "measured", "faulty": "timeout"}
+    assert "killed after 10 s" in rows.loc["faulty", "message"]
     assert (
         "faulty.py" in store.table("SELECT detail FROM failure WHERE arm IS NOT NULL")["detail"][0]
     )

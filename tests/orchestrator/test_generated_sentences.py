@@ -2,7 +2,6 @@
 interval before it.
 """
 
-import json
 import re
 from dataclasses import fields
 from typing import Any
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from orchestrator.report.generation import (
     ArmComparison,
     QualityPointRow,
-    describe_stacks,
     with_quality,
 )
 from sweeps.analysis.rows import ComparisonState
@@ -149,7 +147,7 @@ def check(text: str) -> None:
     assert "nothing that shows" not in text
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(
     rows=speeds(),
     change=st.one_of(st.none(), bounds(0.1)),
@@ -200,28 +198,3 @@ def test_a_sentence_contradicts_none_of_its_numbers(
         )
     assert ("the control of its tuning, a r=0" in sentence) == tuned
     assert ("is not subtracted" in sentence) == (tuned and control is None)
-
-
-@given(speeds(), speeds(method="b", params='{"s":2}'), st.booleans())
-def test_a_product_rests_on_intervals(
-    one: list[dict[str, Any]], other: list[dict[str, Any]], both: bool
-) -> None:
-    """A stack's line has a product of its parts, with an interval, only if each part has enough
-    pairs for one.
-    """
-    steps = '[{"method":"a","r":1},{"method":"b","s":2}]'
-    whole = [{**row, "method": "a+b", "params": steps, "arm_id": "a+b"} for row in one]
-    frames = [one, other, whole] if both else [one, whole]
-    (line,) = describe_stacks(
-        [ArmComparison(points(pd.DataFrame(rows)), METRICS) for rows in frames]
-    )
-    parts = [next(row for row in rows if row["metric"] == "time_per_char") for rows in (one, other)]
-    enough = both and all(
-        row["pairs"] >= 6 and row["verdict"] not in ("insufficient", "quarantined") for row in parts
-    )
-    product = re.search(
-        rf"the product of the parts is ({NUMBER})x \[({NUMBER}), ({NUMBER})\]", line
-    )
-    assert (product is not None) == enough
-    assert ("product of the parts is" in line) == enough
-    assert json.loads(steps)[0]["method"] in line

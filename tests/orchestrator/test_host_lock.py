@@ -3,21 +3,15 @@ seen.
 """
 
 import multiprocessing
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from orchestrator.host.host_lock import Holder, holders, host_lock, host_taken, waits_for
-from orchestrator.host.worker_supervisor import WorkerConfig, WorkerSupervisor
+from orchestrator.host.host_lock import holders, host_lock, host_taken, waits_for
 from sweeps.model.condition import Kind
-from tests.orchestrator.conftest import job
-
-pytestmark = pytest.mark.ray
 
 WAIT_S = 60.0
 
@@ -141,36 +135,3 @@ def test_folder_that_cannot_be_used_hides_the_holder_only(tmp_path: Path) -> Non
     with host_lock("latency", tmp_path):
         assert host_taken("accuracy", tmp_path)
         assert holders(tmp_path) == []
-
-
-def test_article_fits_the_kind() -> None:
-    assert str(Holder("accuracy", "ann", 7, 0.0)).startswith(
-        "an accuracy job of ann (process 7, since "
-    )
-
-
-@contextmanager
-def taken() -> Iterator[None]:
-    with host_lock("latency"):
-        yield
-
-
-def test_supervisor_reports_what_its_job_waits_for() -> None:
-    """From another thread, while `run` waits for the host; nothing once the job has it."""
-    supervisor = WorkerSupervisor(
-        "cpu",
-        WorkerConfig(
-            "tests.orchestrator.worker_entrypoints:noop", path=(str(Path(__file__).parents[2]),)
-        ),
-    )
-    assert supervisor.waiting() is None
-    with taken():
-        thread = threading.Thread(target=supervisor.run, args=(job("a").model_dump_json(), 20.0))
-        thread.start()
-        until(lambda: supervisor.waiting() is not None)
-        message = supervisor.waiting()
-        assert message is not None
-        assert f"(process {os.getpid()}, since " in message
-    thread.join(60)
-    assert supervisor.waiting() is None
-    supervisor.stop()

@@ -15,7 +15,6 @@ from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.job import Pair
 from sweeps.model.outcome import Environment, Outcome
 from tests.store.conftest import a_job, an_outcome
-from tests.store.language_fixtures import a_generation, a_generation_job
 
 SIZES = (64, 128, 224, 384)
 OTHER = Environment(device="cpu", device_name="Imaginary CPU", facts={"torch": "2.1"})
@@ -68,13 +67,6 @@ def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
     )
 
 
-def test_one_host_is_not_named(tmp_path: Path) -> None:
-    """Where all was measured in one place there is nothing to distinguish."""
-    text = report(tmp_path / "store.db", [an_outcome(a_job(size)) for size in SIZES])
-    assert "(host" not in text
-    assert "incomplete" not in text
-
-
 def test_two_environments_of_a_host_are_distinguished(tmp_path: Path) -> None:
     """The same machine before and after an update: both are named by their environment."""
     outcomes = [
@@ -85,21 +77,3 @@ def test_two_environments_of_a_host_are_distinguished(tmp_path: Path) -> None:
     text = report(tmp_path / "store.db", outcomes)
     for outcome in outcomes[3:5]:
         assert f"(host here, environment {outcome.environment.environment_id[:8]})" in text
-
-
-def test_language_models_of_two_hosts_are_distinguished(tmp_path: Path) -> None:
-    """Each host's arms and break-evens stand by themselves."""
-    jobs = [(size, gain) for size, gain in ((16, 0.8), (64, 0.9), (256, 1.3))]
-    outcomes = [
-        a_generation(a_generation_job(size), (1.0, gain)).model_copy(update={"host": host})
-        for host, known in (("a", jobs), ("b", jobs[:2]))
-        for size, gain in known
-    ]
-    text = report(tmp_path / "store.db", outcomes)
-    assert (
-        sum("(host a)" in line for line in text.splitlines())
-        > sum("(host b)" in line for line in text.splitlines())
-        > 0
-    )
-    assert "on host a: pays from " in text
-    assert "; incomplete, 1 of 3 points are missing on host b. " in text

@@ -15,8 +15,6 @@ from orchestrator.loop.interruption import stop_requested
 from tests.orchestrator.commands import ROOT, SWEEP
 from workers.measure.descendants import is_running
 
-pytestmark = pytest.mark.ray
-
 RUN = [sys.executable, "-m", "tests.faults.toy", "run"]
 STARTS = b"starting Ray"
 
@@ -87,10 +85,8 @@ def test_a_crash_at_the_end_of_the_interpreter_is_no_exit_code() -> None:
     assert (ended.returncode, ended.stdout) == (0, "answered\n"), ended.stderr
 
 
-@pytest.mark.parametrize("after_s", [0.4, 1.2])
-def test_a_request_to_end_while_ray_starts_is_an_interruption(
-    tmp_path: Path, after_s: float
-) -> None:
+@pytest.mark.ray
+def test_a_request_to_end_while_ray_starts_is_an_interruption(tmp_path: Path) -> None:
     """SIGTERM ends the command with 130 wherever Ray is, whose own handler would end it with
     another code, and nothing stays.
     """
@@ -102,7 +98,7 @@ def test_a_request_to_end_while_ray_starts_is_an_interruption(
     ) as process:
         assert process.stdout is not None
         run_until(process.stdout.fileno(), STARTS)
-        time.sleep(after_s)
+        time.sleep(1.0)
         started = psutil.Process(process.pid).children(recursive=True)
         process.terminate()
         process.communicate(timeout=60)
@@ -112,6 +108,7 @@ def test_a_request_to_end_while_ray_starts_is_an_interruption(
     assert [each for each in left if is_running(each)] == []
 
 
+@pytest.mark.ray
 def test_a_closed_terminal_is_an_interruption(tmp_path: Path) -> None:
     """The command ends with 130, although it can print nothing more."""
     (tmp_path / "sweep.yaml").write_text(

@@ -5,6 +5,7 @@
 """
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -66,9 +67,10 @@ NO_STORE = (
 ANY_STORE = (*NO_STORE, "submit tiny.yaml", "serve --until-empty", "import bad.json")
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a sweep and a queue of one, and files that are wrong."""
+    tmp_path = tmp_path_factory.mktemp("lab")
     store_outcomes(tmp_path / "s.db", "many", *(outcome(job(size)) for size in SIZES))
     (tmp_path / "tiny.yaml").write_text(SWEEP)
     (tmp_path / "bad.yaml").write_text("schema: 1\n")
@@ -76,6 +78,12 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "text.db").write_text("this is no database, but a text of some length" * 100)
     assert in_process("submit", "tiny.yaml", "--db", "s.db", folder=tmp_path).returncode == 0
     return tmp_path
+
+
+@pytest.fixture
+def folder(filled: Path, tmp_path: Path) -> Path:
+    """A copy of `filled`."""
+    return shutil.copytree(filled, tmp_path / "lab")
 
 
 def refused(folder: Path, command: str, db: str) -> str:
@@ -130,9 +138,7 @@ def content(folder: Path) -> dict[str, list[Any]]:
     [
         ("", "submit tiny.yaml --priority 3"),
         ("", "cancel 1"),
-        ("", "pause 1"),
         ("pause 1", "resume 1"),
-        ("", "retry tiny.yaml --failed"),
         ("", "reanalyse"),
         ("", "archive --before 2027-01-01"),
         ("", "import new.json"),

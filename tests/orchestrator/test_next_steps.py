@@ -86,45 +86,8 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
         " x.yaml --refine"
     )
     (advice,) = next_steps_of(altered(measured, **unclear, flags="contended"), "x.yaml")
-    assert (
-        advice
-        == "1 comparison has the flag contended: run again when the machine is quiet, or with"
-        " `threads: cores - 1` in the sweep: breakeven run x.yaml --retry-flagged"
-    )
-    (advice,) = flag_steps(altered(measured, flags="low_priority"), "x.yaml")
-    assert (
-        advice
-        == "1 comparison has the flag low_priority: others may have taken the cores: `threads: 1`"
-        " or `threads: cores - 1` in the sweep measures more steadily; or start the node's Ray"
-        " with RAY_worker_niceness=0, and run again: breakeven run x.yaml --retry-flagged"
-    )
+    assert advice.startswith("1 comparison has the flag contended: run again when the machine")
+    assert advice.endswith(": breakeven run x.yaml --retry-flagged")
     assert list(flag_steps(altered(measured, flags="token_trace_mismatch"))) == [
         "1 comparison has the flag token_trace_mismatch, which workers/README.md explains (Flags)"
     ]
-
-
-def test_words_are_explained_where_they_are_used(measured: Report) -> None:
-    """`probably slower` stands in the table instead of `unclear`, and below it what that means."""
-    text = printed(
-        altered(measured, verdict="unclear", speedup=0.97, speedup_low=0.95, speedup_high=0.985),
-        "table",
-    )
-    assert "0.970x [0.950, 0.985]     40  probably slower" in text
-    assert (
-        "probably: the 95 % interval excludes no difference, but not as clearly as a verdict needs"
-        in text
-    )
-    text = printed(
-        altered(measured, verdict="same", speedup=1.005, speedup_low=1.002, speedup_high=1.008),
-        "table",
-    )
-    assert "1.005x [1.002, 1.008]     40  within floor" in text
-    assert "within floor: the interval excludes no difference, but lies within the floor" in text
-
-
-def test_notes_separate_route_and_flags_alike(measured: Report) -> None:
-    """A row's notes are one list: the implementation and each flag, with the same separator."""
-    assert "implementation: native, contended, warmup_not_converged" in printed(
-        altered(measured, implementation="native", flags="contended,warmup_not_converged"),
-        "markdown",
-    )

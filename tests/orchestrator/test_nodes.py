@@ -21,8 +21,6 @@ from tests.orchestrator.conftest import Store, job
 from tests.orchestrator.machines import clean_environment, head, kill, started
 from tests.orchestrator.worker_entrypoints import ENVIRONMENTS
 
-pytestmark = pytest.mark.ray
-
 OURS = (package_version.source_version(),)
 
 
@@ -122,6 +120,7 @@ SCRIPT = """
 
 
 @pytest.mark.slow
+@pytest.mark.ray
 def test_wrong_nodes_are_left_out_and_late_ones_are_used(store: Store, tmp_path: Path) -> None:
     """A head without CPUs, nodes without the package, of another version, with an absent GPU; one
     joins, dies and returns.

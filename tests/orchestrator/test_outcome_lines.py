@@ -3,7 +3,6 @@ cut short.
 """
 
 import numpy as np
-import pytest
 
 from orchestrator.loop.progress import comparison_lines
 from sweeps.model.outcome import Outcome
@@ -37,28 +36,15 @@ def timed(
     )
 
 
-@pytest.mark.parametrize("slots", [(0, 1, 2), (0, 1, 2, 0)], ids=["one slot", "two slots"])
-def test_both_slots_of_a_baseline_count(slots: tuple[int, ...]) -> None:
+def test_both_slots_of_a_baseline_count() -> None:
     """A baseline that is timed twice in every round has one line for each arm, with the numbers of
     both slots.
     """
-    faster, alike = (line.plain for line in comparison_lines(timed(2.0, 1.0, slots=slots)))
+    faster, alike = (line.plain for line in comparison_lines(timed(2.0, 1.0, slots=(0, 1, 2, 0))))
     assert faster.startswith(("  a: 1.9", "  a: 2.0"))
     assert faster.endswith("] faster")
     assert alike.startswith(("  b: 0.99", "  b: 1.0"))
     assert alike.endswith("] unclear")
-
-
-def test_a_second_slot_narrows_the_interval() -> None:
-    """Where noise decides the width, that of the baseline is halved, and with it a part of the
-    width.
-    """
-    ends = []
-    for slots in ((0, 1, 2), (0, 1, 2, 0)):
-        line = next(comparison_lines(timed(2.0, 1.0, slots=slots, noise=0.08))).plain
-        low, high = map(float, line[line.index("[") + 1 : line.index("]")].split(", "))
-        ends.append(high - low)
-    assert ends[1] < ends[0]
 
 
 def test_fewer_pairs_than_requested() -> None:

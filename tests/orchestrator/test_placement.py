@@ -33,16 +33,6 @@ def test_each_curve_is_whole_on_one_node(store: Store) -> None:
     assert planned(store, [A, B]).jobs == ()
 
 
-def test_equal_nodes_do_not_share_a_curve_either(store: Store) -> None:
-    """Two hosts in the same environment differ all the same; a slow one takes fewer curves."""
-    other = site("c")
-    sweep = submit_plan(
-        store.engine, planned(store, [A, other], jobs(models=("deit_tiny_patch16_224",)))
-    )
-    shared_out(store.engine, sweep, [A, other])
-    assert curves(store) == [("tiny", "a", 4, 0)]
-
-
 def test_a_curve_is_measured_whole_elsewhere_when_its_node_is_lost(store: Store) -> None:
     """The rest waits for its node while that may come back, and is not spliced: the other node
     measures all of it anew.
@@ -77,16 +67,6 @@ def test_a_resumed_sweep_fills_gaps_where_the_curve_is(store: Store) -> None:
     submit_plan(store.engine, again)
     shared_out(store.engine, sweep, [B, A])
     assert curves(store) == [("small", "b", 4, 0), ("tiny", "a", 4, 0)]
-
-
-def test_more_points_of_a_curve_are_measured_where_it_is(store: Store) -> None:
-    """A larger size requested later goes to the node that has the smaller ones."""
-    shared_out(store.engine, submit_plan(store.engine, planned(store, [A, B])), [A, B])
-    more = planned(store, [B, A], jobs((*SIZES, 224)))
-    assert [(wanted.place, wanted.job.condition.image_size) for wanted in more.wanted] == [
-        (A.place("cpu"), 224),
-        (B.place("cpu"), 224),
-    ]
 
 
 def test_whole_curves_of_a_renamed_host_stay_answered(store: Store) -> None:

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from sweeps.geometry.llm_geometry import geometry
 from tests.orchestrator.commands import in_process
-from tests.workers.saved_llm import TOKENS, changed, saved
+from tests.workers.saved_llm import changed, saved
 
 SWEEP = """\
 schema: 1
@@ -24,33 +24,26 @@ def of_another_width(folder: Path) -> None:
     changed(folder / "config.json", intermediate_size=128)
 
 
-def of_another_vocabulary(folder: Path) -> None:
-    changed(folder / "config.json", vocab_size=TOKENS + 20)
-
-
 def of_fewer_layers(folder: Path) -> None:
     file = folder / "model.safetensors"
     kept = {name: value for name, value in load_file(file).items() if "layers.1." not in name}
     save_file(kept, file, metadata={"format": "pt"})
 
 
-@pytest.mark.parametrize("damage", [of_another_width, of_another_vocabulary, of_fewer_layers])
+@pytest.mark.parametrize("damage", [of_another_width, of_fewer_layers])
 def test_weights_of_other_sizes(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    """`plan` and `run` end with exit code 2 and one line at the place that names the folder;
-    nothing is stored.
+    """`run` ends with exit code 2 and one line at the place that names the folder; nothing is
+    stored.
     """
     damage(saved(tmp_path / "model"))
     (tmp_path / "sweep.yaml").write_text(SWEEP)
-    for command in ("plan", "run"):
-        done = in_process(command, "sweep.yaml", folder=tmp_path)
-        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), (
-            done.stderr
-        )
-        assert "sweep.yaml:3: defaults.model: ./model: " in done.stderr
+    done = in_process("run", "sweep.yaml", folder=tmp_path)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
+    assert "sweep.yaml:3: defaults.model: ./model: " in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "sweep.yaml"]
 
 
-@pytest.mark.parametrize("architecture", ["llama", "mistral", "qwen2", "phi", "gpt2"])
+@pytest.mark.parametrize("architecture", ["llama", "gpt2"])
 def test_weights_that_fit(tmp_path: Path, architecture: str) -> None:
     """What transformers wrote in one save is no reason to refuse a model, whatever the names of its
     weights.

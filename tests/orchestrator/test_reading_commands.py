@@ -41,46 +41,34 @@ def test_help_imports_nothing_slow(tmp_path: Path) -> None:
     assert "Exit codes: 0 answered" in shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        (
-            ("plan", str(ROOT / "sweeps/quickstart.yaml")),
-            "9 points x 4 arms, 36 comparisons in 99 jobs (11 passes)",
-        ),
-        (("status",), "quickstart"),
-        (("query", "SELECT count(*) AS n FROM speedup"), "n"),
-    ],
-    ids=["plan", "status", "query"],
-)
-def test_quick_commands_import_nothing_slow(
-    stored: Path, arguments: tuple[str, ...], shown: str
-) -> None:
+def test_quick_commands_import_nothing_slow(stored: Path) -> None:
     """A plan, a state and a query load no models, Ray, statistics, data frames, migrations or table
     models.
     """
+    commands = [
+        ("plan", str(ROOT / "sweeps/quickstart.yaml")),
+        ("status",),
+        ("query", "SELECT count(*) AS n FROM speedup"),
+    ]
     program = (
-        "import sys; from orchestrator.cli import main; sys.argv = ['breakeven',"
-        f" *{arguments!r}]\ntry: main()\nexcept SystemExit as end: code = end.code\nslow ="
-        " {'torch', 'timm', 'ray', 'transformers', 'scipy', 'pandas', 'sklearn', 'streamlit',"
-        " 'altair'}\nslow |= {'alembic', 'sqlmodel', 'sqlalchemy.orm', 'rich.console',"
-        " 'rich.table'}\nprint(code, sorted(slow & set(sys.modules)))"
+        "import sys; from orchestrator.cli import main\nslow = {'torch', 'timm', 'ray',"
+        " 'transformers', 'scipy', 'pandas', 'sklearn', 'streamlit', 'altair'}\nslow |= {'alembic',"
+        " 'sqlmodel', 'sqlalchemy.orm', 'rich.console', 'rich.table'}\n"
+        f"for words in {commands!r}:\n    sys.argv = ['breakeven', *words]\n    try: main()\n"
+        "    except SystemExit as end: print(end.code, sorted(slow & set(sys.modules)))"
     )
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "BREAKEVEN_DB": str(stored / "breakeven.db"),
-    }
+    environment = {"PYTHONPATH": str(ROOT), "BREAKEVEN_DB": str(stored / "breakeven.db")}
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=stored,
-        env=environment,
+        env=os.environ | environment,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.endswith("0 []\n")
-    assert shown in done.stdout
+    assert done.stdout.count("0 []\n") == 3
+    assert "9 points x 4 arms, 36 comparisons in 99 jobs (11 passes)" in done.stdout
+    assert "quickstart" in done.stdout
 
 
 def test_report_in_every_format(stored: Path) -> None:

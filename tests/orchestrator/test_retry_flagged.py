@@ -13,8 +13,6 @@ from typer.testing import CliRunner
 from orchestrator.cli import app
 from orchestrator.commands.run import conclude_run
 from orchestrator.plan.planning import load_sweep
-from orchestrator.report.data import load_report
-from orchestrator.report.render import sections
 from store.open.engine import connect
 from store.read.answers import doubted
 from store.write.record import record
@@ -72,18 +70,6 @@ def test_a_run_ends_with_what_is_quarantined(measured: Store) -> None:
         " (thermal_slowdown), so that there is no verdict; when that is over, this measures them"
         " again: breakeven run x.yaml\n"
     )
-
-
-def test_a_report_opens_with_what_has_a_verdict(store: Store) -> None:
-    """A larger speed-up of a slowed machine is not the first line."""
-    jobs = {64: (3.0, ("thermal_slowdown",)), 96: (1.5, ())}
-    store.submit([a_job(size) for size in jobs])
-    for size, (speedup, flags) in jobs.items():
-        record(store.engine, None, None, an_outcome(a_job(size), speedups=(speedup,), flags=flags))
-    (first, *_), *_ = (section.lines for section in sections(load_report(str(store.path), "sweep")))
-    assert first.text.startswith("topk keep_rate=0.5: 1.498x ")
-    assert "faster" in first.text
-    assert "quarantined" not in first.text
 
 
 def test_both_ways_at_once_are_wrong_usage(tmp_path: Path) -> None:

@@ -88,14 +88,6 @@ def test_much_is_counted(tmp_path: Path) -> None:
     )
 
 
-def test_the_rest_is_a_request_away(stored: Path) -> None:
-    """What the screen leaves out is printed by an option."""
-    assert "Break-even in GMACs" not in breakeven("report", "quickstart", folder=stored).stdout
-    assert (
-        "Break-even in GMACs" in breakeven("report", "quickstart", "--detail", folder=stored).stdout
-    )
-
-
 def test_why_follows_the_screen(tmp_path: Path) -> None:
     """Where the time goes stands below the answer, once, on request."""
     times = [{"device": 20.0, "host": 4.0}, {"device": 12.0, "host": 5.0}]

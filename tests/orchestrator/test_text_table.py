@@ -17,7 +17,7 @@ VALUES = st.one_of(
 )
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(VALUES, VALUES, VALUES), max_size=20))
 def test_every_row_is_one_line(rows: list[tuple[object, ...]]) -> None:
     """Whatever the values are, n rows make n + 1 lines without control characters."""

