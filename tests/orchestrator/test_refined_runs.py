@@ -80,8 +80,8 @@ def test_a_search_killed_in_the_middle_goes_on_and_ends(tmp_path: Path) -> None:
     attempts = table(tmp_path, "SELECT count(*) FROM attempt")
     assert "starting Ray" not in run(tmp_path)
     assert table(tmp_path, "SELECT count(*) FROM attempt") == attempts
-    ends = SWEEP.replace("refined", "grid") + "axes: {image_size: [32, 224]}\n" + JOBS
-    (tmp_path / "sweep.yaml").write_text(ends)
+    grid = SWEEP.replace("refined", "grid") + "axes: {image_size: [32, 224]}\n" + JOBS
+    (tmp_path / "sweep.yaml").write_text(grid)
     planned = in_process("plan", "sweep.yaml", "--db", "store.db", folder=tmp_path).stdout
     assert "4 of 4 comparisons are answered" in planned, "its questions are those of a grid"
 
