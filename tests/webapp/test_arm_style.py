@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webapp.display import arm_style
-from workers.methods.arm_labels import params_label
 
 EMPTY = pd.DataFrame(columns=[*arm_style.KEY, "baseline", "baseline_id"])
 
@@ -70,62 +69,12 @@ def names(points: pd.DataFrame) -> list[str]:
             ],
         ),
     ],
-    ids=[
-        "parameters that are no defaults",
-        "replicates",
-        "overrides",
-        "conditions",
-        "a stack with a cache, and caches",
-    ],
 )
 def test_labels(points: pd.DataFrame, expected: list[str]) -> None:
     """A label is that of the report, with the qualifiers in which conditions differ; an override
     stands in it already.
     """
     assert names(points) == expected
-
-
-def test_labels_are_those_of_the_report() -> None:
-    """Arms of one condition have the label that the terminal's report prints."""
-    requested = [
-        (
-            "adaptivocab",
-            {
-                "data": "topics",
-                "finetune_steps": 20,
-                "learning_rate": 0.001,
-                "ngrams": 500,
-                "seed": 0,
-            },
-        ),
-        (
-            "adaptivocab",
-            {
-                "data": "topics",
-                "finetune_steps": 20,
-                "learning_rate": 0.001,
-                "ngrams": 0,
-                "seed": 0,
-            },
-        ),
-        (
-            "larosa",
-            {"calibration_tokens": 8192, "data": "docs", "form": "absorbed", "sparsity": 0.5},
-        ),
-        ("larosa", {"calibration_tokens": 8192, "data": "docs", "form": "online", "sparsity": 0.5}),
-        ("removed", {"a": 1}),
-    ]
-    rows = [(method, json.dumps(params)) for method, params in requested]
-    assert names(frame(*rows)) == [params_label(*row) for row in rows]
-
-
-def test_equal_labels_get_details() -> None:
-    """Where two arms would have one label, as a parameter that is its default and one that was not
-    stored, all columns follow.
-    """
-    found = names(frame(("tome", "{}"), ("tome", '{"prop_attn":true}')))
-    assert found[0] != found[1]
-    assert all(name.startswith("tome (tome, {") for name in found)
 
 
 def test_baselines() -> None:
@@ -222,22 +171,14 @@ def luminance(color: str) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_methods_of_one_chart_differ_in_colour() -> None:
-    """As many methods as there are ramps have a ramp each, and more of them still have one."""
-    for number in (len(arm_style.RAMPS), 2 * len(arm_style.RAMPS)):
-        styles = arm_style.arm_styles(
-            pd.DataFrame(
-                {"method": list(map(str, range(number))), "arm": list(map(str, range(number)))}
-            )
-        )
-        assert len({style.color for style in styles.values()}) == len(arm_style.RAMPS)
-
-
-@pytest.mark.parametrize(
-    "color",
-    sorted({color for ramp in (*arm_style.RAMPS, arm_style.BASELINE_RAMP) for color in ramp}),
-)
-def test_colours_read_on_both_themes(color: str) -> None:
-    """Every colour keeps a contrast of 3 or more to white and to the dark theme's background."""
-    assert 1.05 / (luminance(color) + 0.05) >= 3
-    assert (luminance(color) + 0.05) / (luminance("#191814") + 0.05) >= 3
+def test_colours_read_on_both_themes() -> None:
+    """Every colour keeps a contrast of 3 or more to white and to the dark theme's background; as
+    many methods as there are ramps have a ramp each.
+    """
+    for ramp in (*arm_style.RAMPS, arm_style.BASELINE_RAMP):
+        for color in map(luminance, ramp):
+            assert 1.05 / (color + 0.05) >= 3
+            assert (color + 0.05) / (luminance("#191814") + 0.05) >= 3
+    names = list(map(str, range(len(arm_style.RAMPS))))
+    styles = arm_style.arm_styles(pd.DataFrame({"method": names, "arm": names}))
+    assert len({style.color for style in styles.values()}) == len(arm_style.RAMPS)

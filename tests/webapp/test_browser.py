@@ -1,11 +1,12 @@
-"""The app in a real browser: each page in both themes and widths, links, Back, choices, files, and
-nothing from another host.
+"""The app in a real browser: each page with its answer on the first screen, legible in both themes,
+with nothing from another host; links, Back, choices, files, and all of it by keyboard.
 """
 
 import csv
 import re
 from collections.abc import Callable
-from typing import Literal
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from playwright.sync_api import BrowserContext, Error, Page, expect
@@ -24,31 +25,38 @@ STORES = {
     "lengths": language_store,
     "sides": two_sides_store,
 }
-TOPK = "topk+keep_rate%3D0.5"
-DEIT = "model=deit_tiny_patch16_224"
+
+
+class Shown(NamedTuple):
+    """What a page shows."""
+
+    store: str
+    answer: str
+    """A text within the first 900 pixels."""
+    conclusion: str = ""
+    """The beginning of what one of its charts is called for assistive technology."""
+    charts: int = 0
+
+
+EXPLAIN = "explain?sweep=explained&arm=topk+keep_rate%3D0.5&more=Roofline"
+CHOOSE = "choose?model=deit_tiny_patch16_224&tokens=196&batch=1"
+TOKENS = "topk keep_rate=0.5 pays from 36 tokens on"
 PAGES = {
-    "?sweep=quickstart": ("filled", "not shown to pay at any point measured, 4 to 196 tokens", 2),
-    f"explain?sweep=explained&arm={TOPK}&more=Roofline": ("explained", "Audit: ", 3),
-    "accuracy?sweep=accurate": ("accurate", "Corrupted images", 4),
-    "language?sweep=lengths": ("lengths", "Stacks and their parts", 3),
-    "compare?by=environment": ("sides", "2 of 10 common questions differ", 1),
-    f"choose?{DEIT}&tokens=196&batch=1": ("filled", "Use topk keep_rate=0.5: at least 1.", 1),
-    "promise?sweep=quickstart": ("filled", "Break-even map", 2),
-    "runs?sweep=quickstart": ("filled", "Nodes and devices", 0),
-    "point": ("filled", "Is it noise?", 2),
+    "?sweep=quickstart": Shown("filled", TOKENS, f"Speed-up along tokens: {TOKENS}", 2),
+    "home": Shown("filled", "2 of 2 sweeps new in the last seven days"),
+    CHOOSE: Shown("filled", "Use topk keep_rate=0.5: at least 1.", "Use topk keep_rate=0.5", 1),
+    "promise?sweep=quickstart": Shown("filled", "How much of what the MACs", "Pays from: ", 2),
+    EXPLAIN: Shown("explained", "Why is it faster, or not?", "Arm less baseline, ms: ", 3),
+    "accuracy?sweep=accurate": Shown("accurate", "lose top-1", "No arm surpasses ", 4),
+    "language?sweep=lengths": Shown("lengths", "lose quality", "Tokens per second of decoding", 3),
+    "compare?by=environment": Shown("sides", *("2 of 10 common questions differ",) * 2, 1),
+    "runs?sweep=quickstart": Shown("filled", "quickstart: done"),
+    "sql": Shown("filled", "One SELECT over the views"),
+    "evidence": Shown("filled", "faster: ", "Faster: ", 2),
 }
-"""By address: the store, a text of the page, and how many charts it has."""
-CONCLUSIONS = {
-    "?sweep=quickstart": "Speed-up along tokens: topk keep_rate=0.5 pays from 36 tokens on",
-    f"explain?sweep=explained&arm={TOPK}&more=Roofline": "Arm less baseline, ms: ",
-    "accuracy?sweep=accurate": "No arm surpasses ",
-    "language?sweep=lengths": "Tokens per second of decoding: ",
-    "compare?by=environment": "2 of 10 common questions differ",
-    f"choose?{DEIT}&tokens=196&batch=1": "Use topk keep_rate=0.5",
-    "promise?sweep=quickstart": "Pays from: ",
-    "point": "Slower: ",
-}
-"""By address: the beginning of what one of its charts is called for assistive technology."""
+"""By address."""
+HEIGHT = 900
+CONTRAST = Path(__file__).with_name("contrast.js").read_text()
 UNSET = (
     r"(?<![\d.])\d{4,}(\.\d+)? ms",
     r"\d,\d{3}(?!\d)",
@@ -68,7 +76,9 @@ VISIBLE = """() => {
 """Its texts outside code."""
 NAMES = "all => all.map(e => e.closest('[data-testid=stVegaLiteChart]').ariaLabel || '')"
 """Of charts."""
-GROUND = "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
+DARK = "getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'"
+LABEL = "(e => e.ariaLabel || (e.tagName === 'SECTION' ? '' : e.innerText))(document.activeElement)"
+"""Of what has the focus; the main section has none."""
 
 
 @pytest.fixture(scope="module")
@@ -84,100 +94,96 @@ def address(served: Served, filled: str, tmp_path_factory: pytest.TempPathFactor
     return serve
 
 
-@pytest.mark.parametrize(
-    ("path", "scheme"), [("runs?sweep=batches", "light"), *((path, "dark") for path in PAGES)]
-)
-def test_pages_in_a_browser(
-    address: Served,
-    filled: str,
-    context: BrowserContext,
-    path: str,
-    scheme: Literal["light", "dark"],
-) -> None:
-    """All parts come up in the theme requested, nothing is wider than a narrow or a wide window,
-    no error, no request beyond this host.
+def ended(page: Page) -> None:
+    """Wait until the page's script has run."""
+    idle = page.locator("[data-test-script-state=notRunning]")
+    expect(idle).to_have_count(1, timeout=WAIT_MS)
+    page.wait_for_timeout(300)
+    expect(idle).to_have_count(1, timeout=WAIT_MS)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_pages(address: Served, filled: str, context: BrowserContext, path: str) -> None:
+    """The answer stands in the first 900 pixels, all charts come up with a name; nothing is wider
+    than a narrow or a wide window, every word has a contrast of 4.5 in both themes, no number is
+    set as in the terminal; no error, no request beyond this host.
     """
-    store, text, charts = PAGES.get(path, ("filled", "Nodes and devices", 0))
-    key, path = path, point_link(*point_query(filled).values()) if path == "point" else path
-    page = new_page(context, 800, 900, scheme)
-    watch = Watch(page, address(store))
-    page.goto(f"{address(store)}/{path}")
-    expect(page.get_by_text(text).first).to_be_visible(timeout=WAIT_MS)
-    expect(page.locator(CHART)).to_have_count(charts, timeout=WAIT_MS)
-    for width in (800, 1440):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_function(FITS, timeout=WAIT_MS)
+    found = PAGES[path]
+    if path == "evidence":
+        where = "compared = 'ratio' AND verdict = 'faster' AND flags = ''"
+        path = point_link(*point_query(filled, where).values())
+    page = new_page(context, 1440, HEIGHT)
+    watch = Watch(page, address(found.store))
+    page.goto(f"{address(found.store)}/{path}")
+    answer = page.get_by_text(found.answer).first
+    expect(answer).to_be_visible(timeout=WAIT_MS)
+    expect(page.locator(CHART)).to_have_count(found.charts, timeout=WAIT_MS)
+    ended(page)
+    box = answer.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < HEIGHT
     for text in page.evaluate(VISIBLE):
         assert not any(re.search(pattern, text) for pattern in UNSET), text
     names = page.locator(CHART).evaluate_all(NAMES)
     assert [name for name in names if not name or name.startswith("Vega")] == []
-    conclusion = CONCLUSIONS.get(key, "")
-    assert not charts or any(name.startswith(conclusion) for name in names), names
-    red = int(page.evaluate(GROUND).removeprefix("rgb(").split(",")[0])
-    assert (red > 200) == (scheme == "light")
+    assert not found.charts or any(name.startswith(found.conclusion) for name in names), names
+    for width in (800, 1440):
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        page.wait_for_function(FITS, timeout=WAIT_MS)
+    ended(page)
+    assert page.evaluate(CONTRAST) == {}
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(DARK, timeout=WAIT_MS)
+    page.keyboard.press("r")  # runs the script again, which chooses the colours of words
+    ended(page)
+    assert page.evaluate(CONTRAST) == {}
     watch.check()
     page.close()
 
 
-def test_a_link_to_a_page_comes_first(app: str, context: BrowserContext) -> None:
-    """A link that leads straight to a page below works as the very first thing that the server is
-    requested.
+def test_the_first_screen(app: str, filled: str, context: BrowserContext) -> None:
+    """Of Answer: headline and the curves along tokens and GMACs, side by side, begin in the upper
+    half, and the table of arms; of a point: its pairs, and checks. Choices stay at the top.
     """
-    page = new_page(context)
-    page.goto(f"{app}/runs?sweep=quickstart")
-    expect(page.get_by_text("15 of 16 jobs ended")).to_be_visible(timeout=WAIT_MS)
-    expect(page.get_by_role("link", name="Answer")).to_be_visible()
-    page.close()
-
-
-def test_the_answer_stands_on_the_first_screen(app: str, context: BrowserContext) -> None:
-    """Headline and the curves along tokens and GMACs, side by side, begin in the upper half; the
-    table of arms begins on the screen.
-    """
-    page = new_page(context, 1440, 900)
-    page.goto(f"{app}/?sweep=quickstart")
+    page = new_page(context, 1440, HEIGHT)
+    page.goto(f"{app}/?sweep=batches")
     expect(page.locator(CHART)).to_have_count(2, timeout=WAIT_MS)
-    places = [page.locator(CHART).nth(number).bounding_box() for number in (0, 1)]
-    headline = page.get_by_role("heading", level=2).first.bounding_box()
-    table = page.get_by_role("region", name="Arms").bounding_box()
-    tokens, gmacs = [place for place in places if place is not None]
-    assert headline is not None
-    assert table is not None
-    assert headline["y"] < tokens["y"] == gmacs["y"] < 450
+    ended(page)
+    charts = [page.locator(CHART).nth(number) for number in (0, 1)]
+    headline = page.get_by_role("heading", level=2).first
+    places = [headline, *charts, page.get_by_role("region", name="Arms")]
+    first, tokens, gmacs, table = (place.bounding_box() or {} for place in places)
+    assert first["y"] < tokens["y"] == gmacs["y"] < HEIGHT / 2
     assert tokens["x"] + tokens["width"] <= gmacs["x"]
-    assert table["y"] < 900
-    assert page.title() == "Answer · quickstart"
-    page.close()
-
-
-def test_what_an_address_has_in_vain(app: str, context: BrowserContext) -> None:
-    """A sweep and a batch that do not exist are reported; the newest measured sweep, which is shown
-    instead, stands in the address.
-    """
-    page = new_page(context)
-    page.goto(f"{app}/?sweep=qickstart&batch=77&bacth=1&axis=depth")
-    for reported in (
-        "The address has sweep=qickstart, which is not known here; batches is shown.",
-        "The address has batch=77, which is not known here; 1 is shown.",
-        "The address has bacth, which this page does not take.",
-        "The address has axis=depth, which is not known here.",
-    ):
-        expect(page.get_by_text(reported)).to_be_visible(timeout=WAIT_MS)
-    page.wait_for_url("**/?sweep=batches&batch=1&bacth=1")
+    assert table["y"] < HEIGHT
+    assert page.title() == "Answer · batches"
+    page.get_by_text("How to read this").scroll_into_view_if_needed()
+    chosen = [page.get_by_role("combobox", name=name) for name in ("Sweep", "Batch")]
+    sweep, batch = (place.bounding_box() or {} for place in chosen)
+    assert 0 < sweep["y"] == batch["y"] < 150
+    page.goto(f"{app}/{point_link(*point_query(filled).values())}")
+    expect(page.get_by_text("✓ Interval")).to_be_visible(timeout=WAIT_MS)
+    pairs = page.locator(CHART).first.bounding_box() or {}
+    assert pairs["y"] + pairs["height"] < HEIGHT
+    page.get_by_role("tab", name="Times").click()
+    expect(page.locator(CHART)).to_have_count(3, timeout=WAIT_MS)
+    assert (page.locator(CHART).last.bounding_box() or {})["width"] > 600
     page.close()
 
 
 def test_a_point_leads_to_its_evidence_and_back(app: str, context: BrowserContext) -> None:
-    """A click on a point opens its evidence; Back returns to the same choices, also from another
-    page.
+    """A click on a point, also beside the middle of a hollow one, opens its evidence; Back returns
+    to the same choices, also from another page.
     """
-    page = new_page(context)
+    page = new_page(context, 1440, HEIGHT)
     watch = Watch(page, app)
-    address = f"{app}/?sweep=batches&batch=2&method=topk"
+    address = f"{app}/?sweep=batches&batch=2&method=tome"
     page.goto(address)
-    expect(page.get_by_text("batch 2").first).to_be_visible(timeout=WAIT_MS)
-    page.locator(POINTS).last.click(timeout=WAIT_MS)  # a filled mark: an open one has a hole
-    page.wait_for_url("**/point?id=*&environment=*&host=simulated")
+    expect(page.locator(CHART)).to_have_count(2, timeout=WAIT_MS)
+    ended(page)
+    box = page.locator(POINTS).first.bounding_box() or {}
+    page.mouse.click(box["x"] + box["width"] / 2 + 6, box["y"] + box["height"] / 2 + 6)
+    page.wait_for_url("**/point?id=*&environment=*&host=simulated", timeout=WAIT_MS)
     expect(page.get_by_role("tab", name="Is it noise?")).to_be_visible(timeout=WAIT_MS)
     with page.expect_download() as download:
         page.get_by_role("button", name="All pairs as CSV").click()
@@ -205,35 +211,16 @@ def test_choices_and_files_of_the_chart(app: str, context: BrowserContext) -> No
     page.goto(f"{app}/?sweep=quickstart")
     choose(page, "Highlight", "topk keep_rate=0.7")
     expect(page).to_have_url(re.compile("arm=topk"), timeout=WAIT_MS)
-    # a click on what the page is about to draw anew is lost
-    expect(page.locator("[data-test-script-state=notRunning]")).to_have_count(1, timeout=WAIT_MS)
-    for label, begins in (
-        ("CSV", b"comparison_id"),
-        ("SVG", b"<svg"),
-        ("PNG", b"\x89PNG"),
-        ("Bundle", b"PK"),
-    ):
+    ended(page)  # a click on what the page is about to draw anew is lost
+    begins = {"CSV": b"comparison_id", "SVG": b"<svg", "PNG": b"\x89PNG", "Bundle": b"PK"}
+    for label, first in begins.items():
         button = page.get_by_role("button", name=label, exact=True)
         if not button.is_visible():
             page.get_by_role("button", name="Files").first.click(timeout=WAIT_MS)
         with page.expect_download(timeout=3 * WAIT_MS) as download:
             button.click()
-        path = download.value.path()
-        assert path.read_bytes().startswith(begins)
+        assert download.value.path().read_bytes().startswith(first)
         assert download.value.suggested_filename.startswith("quickstart-speedup-tokens")
-    watch.check()
-    page.close()
-
-
-def test_a_refusal_leads_to_what_was_measured(app: str, context: BrowserContext) -> None:
-    page = new_page(context)
-    watch = Watch(page, app)
-    page.goto(f"{app}/choose?{DEIT}&tokens=300&batch=1")
-    expect(page.get_by_text("No answer")).to_be_visible(timeout=WAIT_MS)
-    page.get_by_role("button", name="196 tokens").click()
-    answer = page.get_by_role("heading", name="Use topk keep_rate=0.5: at least 1.")
-    expect(answer).to_be_visible(timeout=WAIT_MS)
-    assert "tokens=196" in page.url
     watch.check()
     page.close()
 
@@ -257,11 +244,11 @@ def test_two_sides(address: Served, context: BrowserContext) -> None:
     page, sides = new_page(context), address("sides")
     watch = Watch(page, sides)
     page.goto(f"{sides}/compare?by=environment")
-    for ended in (True, False, False, False):
+    for whole in (True, False):
         expect(page.get_by_text("2 of 10 common questions differ")).to_be_visible(timeout=WAIT_MS)
         page.locator("[data-test-script-state=notRunning]").wait_for(timeout=WAIT_MS)
         compare_revisions(page)
-        if ended:
+        if whole:
             page.get_by_text("one and the same answer on both sides").wait_for(timeout=WAIT_MS)
         page.go_back()
         page.wait_for_url("**/compare?by=environment*")
@@ -272,18 +259,32 @@ def test_two_sides(address: Served, context: BrowserContext) -> None:
     page.close()
 
 
-def test_a_query_is_chosen_run_and_kept(app: str, context: BrowserContext) -> None:
-    """It stands in the address."""
-    page = new_page(context, 800, 900)
-    watch = Watch(page, app)
-    page.goto(f"{app}/sql?sweep=quickstart")
-    choose(page, "Queries to begin with", "Where it pays")
-    expect(page.get_by_text("10 rows, 8 columns")).to_be_visible(timeout=WAIT_MS)
-    assert "sql=SELECT" in page.url
-    page.wait_for_function(FITS, timeout=WAIT_MS)
-    with page.expect_download() as download:
-        page.get_by_role("button", name="CSV", exact=True).click()
-    with download.value.path().open(encoding="utf-8") as file:
-        assert len(list(csv.DictReader(file))) == 10
-    watch.check()
+def test_by_keyboard_alone(app: str, context: BrowserContext) -> None:
+    """Tab reaches the choices, the table of arms and its links, and the table of points with the
+    links of the chart, which Enter opens.
+    """
+    page = new_page(context, 1440, HEIGHT)
+    page.goto(f"{app}/?sweep=quickstart")
+    expect(page.locator(CHART)).to_have_count(2, timeout=WAIT_MS)
+    ended(page)
+    links = page.locator(POINTS).count() / 2
+    reached: list[str] = []
+    while len(reached) < 60 and not " ".join(reached[-1:]).endswith("Points as a table"):
+        page.keyboard.press("Tab")
+        reached.append(str(page.evaluate(LABEL) or "").strip().split("\n")[-1])
+    wanted = ["Sweep", "Arms", "Why?", "Evidence", "Points as a table"]
+    ends = [
+        next((word for word in wanted if text.endswith(word)), text)
+        for text in reached[reached.index("SQL") + 1 :]
+    ]
+    found = list(dict.fromkeys(word for word in ends if word in wanted))
+    assert found == wanted, " | ".join(reached)
+    page.keyboard.press("Enter")
+    table = page.get_by_role("region", name="Points")
+    expect(table).to_be_visible(timeout=WAIT_MS)
+    assert table.get_by_role("link", name="Evidence").count() >= links
+    for _ in range(2):  # the table, which scrolls, and its first link
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/point?id=*&environment=*&host=simulated", timeout=WAIT_MS)
     page.close()

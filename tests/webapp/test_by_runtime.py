@@ -8,13 +8,14 @@ import pytest
 from sweeps.model.condition import Overrides, Runtime
 from sweeps.model.job import DENSE, Arm, Job, Pair
 from tests.webapp import simulated, stored
-from tests.webapp.simulated import SIZES, job, outcome, store_sweep, tome, topk
+from tests.webapp.simulated import job, outcome, store_sweep, tome, topk
 from webapp.charts import panels
 from webapp.display.axis_curves import curves_along
 from webapp.plot import figure, save_plot
 from webapp.screens import answer
 
 ARMS = (DENSE, topk(0.5), tome(0.02))
+SIZES = (32, 64, 128, 224)
 EAGER = Arm(overrides=Overrides(runtime="eager"))
 
 

@@ -15,7 +15,7 @@ from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
 from tests.webapp.simulated import job, outcome, store_outcomes
 from tests.webapp.two_sides import two_sides_store
-from webapp.charts.compare import history_info, side_info
+from webapp.charts.compare import side_info
 from webapp.charts.points import draw_points
 from webapp.screens.compare import history_frame, read_choices, read_history, side_frame, two_sides
 
@@ -71,20 +71,18 @@ def test_sweeps_revisions_and_days(sides: str, opened: Open) -> None:
 
 
 def test_the_history_of_a_question(sides: str, opened: Open) -> None:
-    """Answers and attempts by when they were measured, above the sides."""
+    """Answers and attempts by when they were measured, above the sides; an unknown one, and unknown
+    sides, are reported.
+    """
     app = opened(sides, PAGE, question=question(sides))
-    text = page_text(app)
-    assert "2 answers by 2 attempts" in text
+    assert "2 answers by 2 attempts" in page_text(app)
     assert len(app.get("vega_lite_chart")) == 2
-
-
-def test_an_address_in_vain(sides: str, opened: Open) -> None:
-    """Unknown choices are reported, and what is shown instead."""
-    text = page_text(opened(sides, PAGE, by="moon", a="x"))
-    assert "The address has by=moon, which is not known here; sweep is shown." in text
-    assert "The address has a=x, which is not known here; " in text
-    assert "The address has" not in page_text(opened(sides, PAGE, by="environment"))
-    assert "no measured answer to question none" in page_text(opened(sides, PAGE, question="none"))
+    points = history_frame(stored.read(sides, read_history, question(sides), None))
+    assert list(points["what"]).count("answer") == 2
+    assert pd.Series(points["at"]).is_monotonic_increasing
+    text = page_text(opened(sides, PAGE, by="moon", a="x", question="none"))
+    assert "no measured answer to question none" in text
+    assert "The address has by=moon, which is not known here" in text
 
 
 def test_one_side_is_not_compared(tmp_path: Path, opened: Open) -> None:
@@ -92,22 +90,16 @@ def test_one_side_is_not_compared(tmp_path: Path, opened: Open) -> None:
     assert "nothing to compare it with" in page_text(opened(url, PAGE))
 
 
-def test_sides_without_a_common_question(tmp_path: Path, opened: Open) -> None:
-    """Two sweeps of other sizes have no counterparts, and both are counted."""
-    url = store_outcomes(tmp_path / "two.db", "one", *(outcome(job(size)) for size in (64, 96)))
-    store_outcomes(tmp_path / "two.db", "two", *(outcome(job(size)) for size in (128, 160)))
-    text = page_text(opened(url, PAGE, by="sweep", a="one", b="two"))
-    assert "They have no question in common" in text
-    assert "10 answers of the first" in text
-
-
 def test_the_first_two_sides_have_a_common_question(tmp_path: Path, opened: Open) -> None:
-    """Not the newest two, where these measured different sizes."""
+    """Not the newest two, where these measured different sizes, which have no counterparts."""
     for name, sizes in (("one", (64, 96)), ("two", (64, 96)), ("three", (128, 160))):
         url = store_outcomes(tmp_path / "three.db", name, *(outcome(job(size)) for size in sizes))
     app = opened(url, PAGE)
     assert "common questions" in page_text(app)
     assert {app.query_params[key] for key in "ab"} == {"one", "two"}
+    text = page_text(opened(url, PAGE, by="sweep", a="one", b="three"))
+    assert "They have no question in common" in text
+    assert "10 answers of the first" in text
 
 
 def test_arrows_are_sorted_by_change(sides: str) -> None:
@@ -132,10 +124,3 @@ def test_arrows_are_sorted_by_change(sides: str) -> None:
     spec = draw_points(info).to_dict()
     assert spec["layer"][-1]["encoding"]["y"]["scale"]["domain"] == list(frame["label"])
     assert set(frame["group"]) == {"differs", "not clear"}
-
-
-def test_a_history_is_drawn_in_order(sides: str) -> None:
-    points = history_frame(stored.read(sides, read_history, question(sides), None))
-    assert list(points["what"]).count("answer") == 2
-    assert draw_points(history_info(points, 0.02)).to_dict()
-    assert pd.Series(points["at"]).is_monotonic_increasing

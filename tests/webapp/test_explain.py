@@ -63,45 +63,37 @@ def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> Non
     assert "profile: {}" not in words
 
 
-def test_the_unmodified_model_stands_beside_the_peak(
-    opened: Open, filled: str, tmp_path: Path
-) -> None:
+def test_the_unmodified_model_stands_beside_the_peak(opened: Open, tmp_path: Path) -> None:
     """What it reaches at its best size, the peak with its kernel, and where it is far below what to
-    try; nothing where no peak is known.
+    try.
     """
-    assert "GFLOP/s" not in page_text(opened(filled, PAGE, sweep="quickstart", more="In words"))
     url = explained_store(tmp_path / "s.db")
     engine = connect(url)
     rows = sweep_rows(engine, "explained", "speedup")
-    rates = 2e3 * rows["gmacs_baseline"] * rows["batch_size"] / rows["baseline_ms"]
+    best = (2e3 * rows["gmacs_baseline"] * rows["batch_size"] / rows["baseline_ms"]).max()
     (threads,) = set(rows["threads"])
-    best = rates.max()
-
-    def line(gflops: float, kernel: str) -> str:
-        peak = Peaks(gflops=gflops, gb_per_s=1, dtype="float32", threads=threads, kernel=kernel)
-        keep_peaks(engine, simulated.ENVIRONMENT, "simulated", [peak])
+    for share, kernel, more in ((0.8, "torch.mm", ")."), (0.25, "oneDNN", "): another runtime")):
+        peak = {"gflops": best / share, "gb_per_s": 1, "dtype": "float32", "threads": threads}
+        keep_peaks(engine, simulated.ENVIRONMENT, "simulated", [Peaks(**peak, kernel=kernel)])
         page = opened(url, PAGE, sweep="explained", arm=TOPK, more="In words")
-        words = unescape(page_text(page))
-        return words.partition("The unmodified model reaches ")[2].partition("\n")[0]
-
-    own = f"{best:.3g} of this CPU's"
-    near = f"{own} {best / 0.8:.3g} GFLOP/s in float32 (80 %; peak by torch.mm)."
-    assert line(best / 0.8, "torch.mm").startswith(near)
-    assert line(4 * best, "oneDNN").startswith(
-        f"{own} {4 * best:.3g} GFLOP/s in float32 (25 %; peak by oneDNN): another runtime"
-    )
+        near = f"{best / share:.3g} GFLOP/s in float32 ({100 * share:.0f} %; peak by {kernel}{more}"
+        reached = f"The unmodified model reaches {best:.3g} of this CPU's {near}"
+        assert reached in unescape(page_text(page))
     engine.dispose()
 
 
-def test_the_size_that_needs_a_reason_comes_first(opened: Open, profiled: str) -> None:
-    """The largest at which the arm does not pay; a size of the address is shown instead, with the
-    operators of its profile.
+def test_what_needs_a_reason_comes_first(opened: Open, profiled: str, filled: str) -> None:
+    """The arm that falls short most, the largest size at which it does not pay; a size of the
+    address is shown instead, with the operators of its profile; an unknown arm is reported.
     """
     app = opened(profiled, PAGE, sweep="explained", arm=TOPK)
     assert app.select_slider(key="size").value == "16"
     assert "64 px (16 tokens): totals" in page_text(app)
     words = page_text(opened(profiled, PAGE, sweep="explained", arm=TOPK, size="196"))
     assert "224 px (196 tokens): totals" in words
+    app = opened(filled, PAGE, sweep="quickstart", arm="tomme")
+    assert app.selectbox(key="arm").value == "tome r_ratio=0.02"
+    assert "The address has arm=tomme, which is not known here; " in page_text(app)
 
 
 def test_a_profile_explains_where_it_agrees_with_the_timing(tmp_path: Path) -> None:
@@ -140,14 +132,6 @@ def test_without_a_profile_what_is_known_is_labelled(opened: Open, filled: str) 
     assert {"fixed cost added (model)", "measured"} <= set(labels)
 
 
-def test_the_arm_that_falls_short_most_comes_first(opened: Open, filled: str) -> None:
-    """Without an arm in the address; one that does not exist is reported."""
-    app = opened(filled, PAGE, sweep="quickstart")
-    assert app.selectbox(key="arm").value == "tome r_ratio=0.02"
-    words = page_text(opened(filled, PAGE, sweep="quickstart", arm="tomme"))
-    assert "The address has arm=tomme, which is not known here; " in words
-
-
 def test_the_badge_lists_doubts_about_this_arm_alone(opened: Open, tmp_path: Path) -> None:
     """An imported trace that cannot be true is found on the arm that it is of, and no other."""
     url = explained_store(tmp_path / "s.db")
@@ -166,55 +150,37 @@ def test_the_badge_lists_doubts_about_this_arm_alone(opened: Open, tmp_path: Pat
 
 
 def test_parts_add_up_to_the_wall(profiled: str) -> None:
-    """Classes of baseline and arm side by side, one pair for each size, smallest first."""
-    parts = explain.wall_parts(sides(profiled))
+    """Classes of baseline and arm side by side, one pair for each size, smallest first; of three
+    arms under the roof the two that are compared are named.
+    """
+    found = sides(profiled)
+    parts = explain.wall_parts(found)
     assert list(dict.fromkeys(parts["place"])) == ["64 px (16 tokens)", "224 px (196 tokens)"]
     sums = parts.groupby(["place", "side"])["ms"].sum()
     assert sums["224 px (196 tokens)", "arm"] == pytest.approx(sum(TIMES[224][1].values()))
     assert list(parts["wall_ms"].unique()) == pytest.approx([0.8, 0.9, 3.6, 2.4])
-
-
-def test_roofline_names_both_sides(profiled: str) -> None:
-    """Of three arms the two that are compared are named; rates are known of all."""
-    points = explain.roofline_points(sides(profiled)[-1])
-    assert dict(zip(points["label"], points["side"], strict=True)) == {
-        "dense": "baseline",
-        TOPK: "arm",
-        "tome r_ratio=0.06": "other arm",
-    }
+    points = explain.roofline_points(found[-1])
+    roles = {"dense": "baseline", TOPK: "arm", "tome r_ratio=0.06": "other arm"}
+    assert dict(zip(points["label"], points["side"], strict=True)) == roles
     assert points[["gflops", "gb_per_s"]].notna().all().all()
 
 
 def test_promise_and_ceiling_stand_beside_the_points() -> None:
     """The promise follows from MACs, the ceiling from an arm that only cuts and leaves the same
-    tokens.
+    tokens, unless it is wrong or has too few pairs.
     """
+    macs = {"gmacs": 0.6, "gmacs_baseline": 1.2, "gmacs_total": 0.6}
     rows = [
-        {
-            "method": method,
-            "tokens": 196,
-            "tokens_final": 99,
-            "gmacs": 0.6,
-            "gmacs_baseline": 1.2,
-            "gmacs_total": 0.6,
-            "speedup": ratio,
-        }
+        {"method": method, "tokens": 196, "tokens_final": 99, "speedup": ratio, **macs}
         for method, ratio in (("topk", 1.4), ("truncate", 1.7))
     ]
     ends = {"speedup_low": [1.3, 1.6], "speedup_high": [1.5, 1.8]}
-    points = stored.point_frame(*rows).assign(
-        batch_size=1, arm=["topk", "truncate"], verdict="faster", **ends
-    )
-    points = points.drop(columns=["ceiling", "ceiling_low", "ceiling_high", "ceiling_id"])
+    known = ["ceiling", "ceiling_low", "ceiling_high"]
+    points = stored.point_frame(*rows).drop(columns=[*known, "ceiling_id"])
+    points = points.assign(batch_size=1, arm=["topk", "truncate"], verdict="faster", **ends)
     found = explain.with_promises(points)
     assert list(found["promised"]) == [2.0, 2.0]
-    assert list(found["ceiling"]) == [1.7, 1.7]
-    assert list(found["ceiling_low"]) == [1.6, 1.6]
-    for verdict, flags in (
-        ("insufficient", ""),
-        ("quarantined", ""),
-        ("faster", "thermal_slowdown"),
-    ):
-        few = explain.with_promises(points.assign(verdict=["faster", verdict], flags=["", flags]))
-        assert few[["ceiling", "ceiling_low", "ceiling_high"]].isna().all(axis=None)
+    assert found[known].to_numpy().tolist() == [[1.7, 1.6, 1.8]] * 2
     assert explain.most_surprising(found) == "topk"
+    for wrong in ({"verdict": ["faster", "insufficient"]}, {"flags": ["", "thermal_slowdown"]}):
+        assert explain.with_promises(points.assign(**wrong))[known].isna().all(axis=None)

@@ -6,19 +6,16 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from store.read.profiling import CLASSES_OF_TIME
 from sweeps.analysis.rows import CostModelRow
 from sweeps.analysis.waterfall import TimeStep
 from sweeps.model.profile import Peaks
 from sweeps.text.explanation import step_label
 from webapp.charts.explain import (
-    CLASS_COLORS,
     MAX_ACTIVITIES,
     activity_chart,
     activity_rows,
     cost_info,
     roofline_info,
-    wall_chart,
     waterfall_chart,
     waterfall_rows,
 )
@@ -47,13 +44,6 @@ def layers(chart: Any) -> list[dict[str, Any]]:
     return rows
 
 
-def test_every_class_of_time_has_a_colour() -> None:
-    """So that no bar is drawn without one."""
-    assert {name for names in CLASSES_OF_TIME.values() for name in names.values()} <= set(
-        CLASS_COLORS
-    )
-
-
 def test_a_waterfall_leads_from_one_time_to_the_other() -> None:
     """Savings and losses in their colours, with true signs; the arm in its own."""
     steps = [
@@ -67,26 +57,6 @@ def test_a_waterfall_leads_from_one_time_to_the_other() -> None:
     assert list(found["words"]) == ["4 ms", "−2 ms", "+1.2 ms", "3.2 ms"]
     assert list(found["color"]) == [SIDE_COLORS["baseline"], BLUE, ORANGE, "#123456"]
     assert waterfall_chart(found).to_dict()["layer"][0]["encoding"]["x2"] == {"field": "end"}
-
-
-def test_bars_of_the_wall() -> None:
-    """A bar for each place and side in the order of the rows, stacked by class in one order, and
-    its total beside it.
-    """
-    parts = pd.DataFrame(
-        [
-            ("64 px", side, name, ms, 3.0)
-            for side in ("baseline", "arm")
-            for name, ms in (("idle", 1.0), ("operators", 2.0))
-        ],
-        columns=["place", "side", "time_class", "ms", "wall_ms"],
-    )
-    bars, _, totals = layers(wall_chart(parts))
-    assert bars["encoding"]["y"]["scale"]["domain"] == ["64 px, baseline", "64 px, arm"]
-    assert bars["encoding"]["color"]["scale"]["domain"] == ["operators", "idle"]
-    assert len(totals["rows"]) == 2
-    with pytest.raises(ValueError, match="no profile"):
-        wall_chart(parts.iloc[:0])
 
 
 def test_kernels_with_the_largest_differences() -> None:
@@ -149,15 +119,3 @@ def test_the_roof_is_where_the_peaks_meet() -> None:
     ]
     with pytest.raises(ValueError, match="both known"):
         roofline_info(pd.DataFrame([{**row, "gb_per_s": NAN}]), peaks)
-
-
-def test_cost_points_link_to_their_evidence() -> None:
-    """Both sides of a size."""
-    keys = {"comparison_id": "c1", "environment": "e1", "host": "h1"}
-    sides = [
-        {"side": side, "work": 1.0, "ms": 5.0, "size": "64 px", "in_fit": True, **keys}
-        for side in ("baseline", "arm")
-    ]
-    info = cost_info(pd.DataFrame(sides), COSTS)
-    assert set(info.rows["href"]) == {"point?id=c1&environment=e1&host=h1"}
-    assert layers(draw_points(info))[-1]["encoding"]["href"]["field"] == "href"

@@ -10,7 +10,7 @@ from store.read.evidence.history import measured_days, sweep_trends
 from tests.fixtures.nightly import RATES, chain
 from tests.webapp.conftest import Open
 from tests.webapp.served import CHART, WAIT_MS, Watch
-from webapp.charts.trends import trend_info
+from webapp.charts.compare import trend_info
 from webapp.display.arm_style import ArmStyle
 
 FELL = "topk keep_rate=0.5, 196 tokens: 4.8 % slower since 27 Sep 14:16"

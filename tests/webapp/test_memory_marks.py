@@ -13,11 +13,12 @@ from sweeps.model.job import Job
 from sweeps.model.outcome import Failure, Outcome
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import charts
-from tests.webapp.simulated import ARMS, SIZES, job, outcome, store_sweep, tome, topk
+from tests.webapp.simulated import ARMS, job, outcome, store_sweep, tome, topk
 from webapp.charts.curves import curve_layers
 from webapp.display.paper import paper_of
 from webapp.plot import find_panels, save_plot
 
+SIZES = (96, 128, 160, 192, 224)
 FULL = {topk(0.7): 192, tome(0.02): 224}
 """The size from which on an arm does not fit."""
 WORDS = {
@@ -88,10 +89,3 @@ def test_words(full: str, opened: Open, tmp_path: Path) -> None:
     caption = (tmp_path / "x.txt").read_text()
     assert all(words in caption for words in WORDS)
     assert "slanted ones are out of memory" in caption
-
-
-def test_a_store_without(filled: str) -> None:
-    """Other failures make no cross."""
-    ((info,),) = find_panels("quickstart", url=filled).panels
-    marks = [layer for layer in curve_layers(info, 330, title="") if "limit" in layer.data]
-    assert marks == []

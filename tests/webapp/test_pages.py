@@ -1,5 +1,6 @@
 """The pages, run by Streamlit's own test harness on a real store."""
 
+import functools
 import re
 import shutil
 import sqlite3
@@ -47,99 +48,70 @@ def test_headlines(opened: Open, filled: str) -> None:
 
 
 def test_filters_live_in_the_address(opened: Open, filled: str) -> None:
-    """An address reproduces the same view, and a choice that narrows nothing is not offered."""
-    app = opened(
-        filled,
-        sweep="batches",
-        axis="GMACs",
-        batch="2",
-        method=["topk"],
-        **{"table-speedup-gmacs": "true"},
-    )
+    """An address reproduces the same view, and a choice that narrows nothing is not offered; a sweep
+    chosen anew starts with all its points.
+    """
+    query = {"axis": "GMACs", "batch": "2", "method": ["topk"], "table-speedup-gmacs": "true"}
+    app = opened(filled, sweep="batches", **query)
     assert app.selectbox(key="sweep").value == "batches"
     assert {element.key: element.value for element in app.multiselect} == {"method": ["topk"]}
     assert app.selectbox(key="batch").value == "2"
     assert len(charts(app)) == 2  # along tokens and GMACs
-    assert "GMACs on" in page_text(app)
     assert "tome" not in page_text(app)
     (table,) = point_tables(app)
     assert set(table["Arm"]) == {"topk keep_rate=0.5", "topk keep_rate=0.7"}
-
-
-def test_flagged_points_on_request(opened: Open, filled: str) -> None:
-    """Flagged points are counted beside the switch that shows them, in the chart and in the
-    table.
-    """
-    app = opened(filled, sweep="quickstart", **OPEN_TABLE)
-    before = len(point_tables(app)[0])
-    assert app.toggle(key="flagged").label == "Show 5 flagged points"
-    app.toggle(key="flagged").set_value(True).run()
-    assert len(point_tables(app)[0]) == before + 5
-
-
-def test_points_are_worded_as_in_the_report(opened: Open, filled: str) -> None:
-    """The table of points has the word and the interval of each point as the terminal's report
-    prints them.
-    """
-    assert not point_tables(opened(filled, sweep="quickstart")), "it is made when it is opened"
-    (table,) = point_tables(opened(filled, sweep="quickstart", **OPEN_TABLE))
-    rows = [
-        row
-        for row in rows_of(
-            stored.read(filled, queries.view_rows, "quickstart", "speedup"), SpeedupRow
-        )
-        if row.flags != "thermal_slowdown"
-    ]
-    printed = {
-        (effect_word(found), found.interval) for row in rows if (found := conclude_speedup(row))
-    }
-    assert set(zip(table["Verdict"], table["99.5 % interval"], strict=True)) == printed
-
-
-def test_choices_without_a_point(opened: Open, filled: str) -> None:
-    """A sweep chosen anew starts with all its points, even if the address still names choices of
-    another.
-    """
-    app = opened(filled, sweep="batches", batch_size="2")
     app.selectbox(key="sweep").set_value("quickstart").run()
-    assert not app.exception
     assert "deit_tiny_patch16_224" in page_text(app)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_nothing_to_show(opened: Open, empty: str, tmp_path: Path, page: str) -> None:
+def test_the_table_of_points(opened: Open, filled: str) -> None:
+    """It has the word and the interval of each point as the terminal's report prints them, and is
+    made when it is opened; flagged points on request, which are counted.
+    """
+    assert not point_tables(opened(filled, sweep="quickstart"))
+    app = opened(filled, sweep="quickstart", **OPEN_TABLE)
+    (table,) = point_tables(app)
+    found = stored.read(filled, queries.view_rows, "quickstart", "speedup")
+    rows = [row for row in rows_of(found, SpeedupRow) if row.flags != "thermal_slowdown"]
+    printed = {(effect_word(each), each.interval) for each in map(conclude_speedup, rows)}
+    assert set(zip(table["Verdict"], table["99.5 % interval"], strict=True)) == printed
+    assert app.toggle(key="flagged").label == "Show 5 flagged points"
+    app.toggle(key="flagged").set_value(True).run()
+    assert len(point_tables(app)[0]) == len(table) + 5
+
+
+def test_nothing_to_show(opened: Open, empty: str, tmp_path: Path) -> None:
     """An empty store, a missing one, and a file that is none: a friendly page with the one command
-    to run.
+    to run; a sweep without a measurement shows that, and where to look.
     """
     strange = tmp_path / "strange.db"
     strange.write_text("This is a letter, not a database. " * 10)
-    for url, title, reason, command in (
-        (empty, "Nothing to show yet", "holds no sweep", True),
-        (str(tmp_path / "none.db"), "Nothing to show yet", "does not exist", True),
-        (
-            str(strange),
-            "This store cannot be shown",
-            "not an SQLite database; name another file",
-            False,
-        ),
+    for url, reason, command in (
+        (empty, "holds no sweep", True),
+        (str(tmp_path / "none.db"), "does not exist", True),
+        (str(strange), "not an SQLite database; name another file", False),
     ):
-        words = page_text(opened(url, page))
-        assert title in words
-        assert reason in words
-        assert ("Measure your first break-even" in words) == command
+        for page in ("", "screens/runs.py"):
+            words = page_text(opened(url, page))
+            assert reason in words
+            assert ("Nothing to show yet" in words) == command
+            assert ("Measure your first break-even" in words) == command
+            assert ("This store cannot be shown" in words) != command
+    store_sweep(empty, "waiting", [job(64)], lambda _: None)
+    assert "has no measurement of a speed-up yet" in page_text(opened(empty))
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_large_store_comes_up(opened: Open, large: str, page: str) -> None:
-    """Without a traceback, on a sweep of many arms."""
-    assert page_text(opened(large, page, sweep="large"))
-
-
-def test_a_sweep_that_waits(opened: Open, tmp_path: Path) -> None:
-    """A sweep without a measurement shows that, and where to look."""
-    url = str(tmp_path / "waiting.db")
-    store_sweep(url, "waiting", [job(64)], lambda _: None)
-    assert "has no measurement of a speed-up yet" in page_text(opened(url))
+    """Without a traceback, on a sweep of many arms: of its panels the fullest, with the choices that
+    lead to the others.
+    """
+    app = opened(large, page, sweep="large")
+    words = page_text(app)
+    assert words
+    if not page:
+        assert words.count(" · against ") == 1
+        assert {"sweep", "batch", "arm"} <= {control.key for control in app.selectbox}
 
 
 def test_all_flagged(opened: Open, tmp_path: Path) -> None:
@@ -147,12 +119,8 @@ def test_all_flagged(opened: Open, tmp_path: Path) -> None:
     shows them again.
     """
     url = str(tmp_path / "flagged.db")
-    store_sweep(
-        url,
-        "noisy",
-        [job(64), job(96)],
-        lambda requested: outcome(requested, flags=("thermal_slowdown",)),
-    )
+    flagged = functools.partial(outcome, flags=("thermal_slowdown",))
+    store_sweep(url, "noisy", [job(64), job(96)], flagged)
     app = opened(url)
     assert "10 measured, 10 of them flagged and hidden" in page_text(app)
     reason = "cannot tell; a flag marks every point as wrong"
@@ -163,16 +131,15 @@ def test_all_flagged(opened: Open, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("schema", ["0000", "9999"])
 def test_other_schemas(opened: Open, filled: str, tmp_path: Path, schema: str) -> None:
-    """A store of another version is explained on every page, with what to do."""
+    """A store of another version is explained, with what to do."""
     url = str(tmp_path / "other.db")
     shutil.copy(filled, url)
     with closing(sqlite3.connect(url)) as connection:
         connection.execute("UPDATE alembic_version SET version_num = ?", [schema])
         connection.commit()
-    for page in ("", "screens/point.py", "screens/runs.py"):
-        words = page_text(opened(url, page))
-        assert "This store cannot be shown" in words
-        assert "--db" in words
+    words = page_text(opened(url, "screens/runs.py"))
+    assert "This store cannot be shown" in words
+    assert "--db" in words
 
 
 def test_a_store_that_is_moved_while_open(opened: Open, filled: str, tmp_path: Path) -> None:
@@ -185,14 +152,3 @@ def test_a_store_that_is_moved_while_open(opened: Open, filled: str, tmp_path: P
     assert not app.exception
     elsewhere.rename(url)
     assert "Simulated CPU · float32" in page_text(app.run())
-
-
-def test_a_larger_store(opened: Open, large: str) -> None:
-    """Of a sweep with many panels one is shown: the fullest, with the choices that lead to the
-    others.
-    """
-    app = opened(large, sweep="large")
-    words = page_text(app)
-    assert words.count(" · against ") == 1
-    assert {"sweep", "batch", "arm"} <= {control.key for control in app.selectbox}
-    assert len(charts(app)) == 2

@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 import vl_convert
 
-from webapp.charts.pareto import pareto_info
 from webapp.charts.points import Measure, draw_points
+from webapp.charts.quality import pareto_info
 
 TIME = Measure("ms", "Time of a forward, ms", "lower", "log")
 LOSS = Measure("worse", "Loss of top-1, points", "lower")

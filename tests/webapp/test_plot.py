@@ -19,8 +19,8 @@ def drawn(out: Path, url: str, *more: str, name: str = "quickstart") -> int:
     return main(["plot", name, "-o", str(out), "--db", url, *more])
 
 
-def test_png(filled: str, tmp_path: Path) -> None:
-    """A PNG at twice the size of the chart: sharp, and wide enough to read."""
+def test_png_and_pdf(filled: str, tmp_path: Path) -> None:
+    """A PNG at twice the size of the chart, sharp, and wide enough to read; one page of vectors."""
     out = tmp_path / "tokens.png"
     assert drawn(out, filled, "--axis", "tokens") == 0
     head = out.read_bytes()[:24]
@@ -28,13 +28,8 @@ def test_png(filled: str, tmp_path: Path) -> None:
     width, height = struct.unpack(">II", head[16:24])
     assert 1600 < width < 2600
     assert 1000 < height < 1700
-
-
-def test_pdf(filled: str, tmp_path: Path) -> None:
-    """One page of vectors."""
-    out = tmp_path / "chart.pdf"
-    assert drawn(out, filled) == 0
-    content = out.read_bytes()
+    assert drawn(tmp_path / "chart.pdf", filled) == 0
+    content = (tmp_path / "chart.pdf").read_bytes()
     assert content.startswith(b"%PDF-")
     assert content.count(b"/Type /Page\n") + content.count(b"/Type/Page\n") == 1
 
@@ -67,35 +62,22 @@ def test_html_needs_no_network(filled: str, tmp_path: Path) -> None:
     assert not re.search(r"<(script|link)[^>]+(src|href)\s*=", text)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        ("quikstart", "x.png", "did you mean quickstart"),
-        ("quickstart", "x.tif", "use .png, .svg, .pdf or .html"),
-        ("quickstart", "missing/x.svg", "No such file or directory"),
-    ],
-    ids=["unknown sweep", "unknown format", "no such folder"],
-)
-def test_wrong_usage(
-    filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: tuple[str, str, str]
-) -> None:
-    """A wrong name, extension or folder ends with exit code 2 and what would be right."""
-    name, file, expected = wrong
-    assert drawn(tmp_path / file, filled, name=name) == 2
-    assert expected in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_nothing_measured_yet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A sweep that has only waited is reported as such, and a store that is missing names the
-    command that makes one.
+def test_wrong_usage(filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong name, extension or folder ends with exit code 2 and what would be right; so do a sweep
+    that has only waited, and a store that is missing.
     """
-    url = str(tmp_path / "waiting.db")
+    none, url = str(tmp_path / "none.db"), str(tmp_path / "waiting.db")
     store_sweep(url, "waiting", [job(64)], lambda _: None)
-    assert drawn(tmp_path / "x.png", url, name="waiting") == 2
-    assert "has no measurement yet" in capsys.readouterr().err
-    assert drawn(tmp_path / "x.png", str(tmp_path / "none.db")) == 2
-    assert "breakeven run" in capsys.readouterr().err
+    for store, name, file, expected in (
+        (filled, "quikstart", "x.png", "did you mean quickstart"),
+        (filled, "quickstart", "x.tif", "use .png, .svg, .pdf or .html"),
+        (filled, "quickstart", "missing/x.svg", "No such file or directory"),
+        (url, "waiting", "x.png", "has no measurement yet"),
+        (none, "quickstart", "x.png", "breakeven run"),
+    ):
+        assert drawn(tmp_path / file, store, name=name) == 2
+        assert expected in capsys.readouterr().err
+        assert not (tmp_path / file).exists()
 
 
 def test_usage_errors_of_the_command_line() -> None:

@@ -12,45 +12,27 @@ from webapp.queries import sweep_break_evens
 from webapp.screens.promise import axes_of, in_scope, label_curves, map_frame, values_of
 
 
-def promised(url: str, sweep: str = "quickstart") -> pd.DataFrame:
-    points, _ = stored.labelled_speedups(sweep, url)
-    return texts.with_words(points)
-
-
 def test_promise_against_speedup(filled: str) -> None:
     """Every point lies at its promise; the diagonal and the half-way line span the chart; hover
     texts name the share.
     """
-    points = promised(filled)
+    points, _ = stored.labelled_speedups("quickstart", filled)
+    points = texts.with_words(points)
     row = points[points["tokens"] == 196].set_index("arm").loc["topk keep_rate=0.5"]
     assert row["speedup_macs"] == pytest.approx(1 / (0.58 + 0.001), rel=1e-3)
     assert 0 < row["realised_share"] < 1
     info = promise_info(points.assign(href="point?id=1"))
-    assert len(info.rows) == len(points)
     names = {name for each in info.texts for name in each.rows["text"]}
-    assert names - {f"{tokens}" for tokens in points["tokens"]} == {
-        *("all of the promise", "half of it", "nothing")
-    }
+    lines = {"all of the promise", "half of it", "nothing"}
+    assert names - {f"{tokens}" for tokens in points["tokens"]} == lines
     assert {"4", "196"} <= names
     spec = draw_points(info).to_dict()
     (joined,) = (layer for layer in spec["layer"] if "strokeDash" in layer["encoding"])
     assert joined["encoding"]["order"]["field"] == "tokens"
-    assert joined["encoding"]["strokeDash"]["field"] == "arm"
-    marks = [layer for layer in spec["layer"] if layer["mark"]["type"] == "point"]
-    assert len(spec["datasets"][marks[0]["data"]["name"]]) == len(points)
-    assert marks[0]["encoding"]["href"]["field"] == "href"
-    assert (
-        marks[0]["encoding"]["x"]["scale"]["type"]
-        == marks[0]["encoding"]["y"]["scale"]["type"]
-        == "log"
-    )
-    assert {tip["title"] for tip in marks[0]["encoding"]["tooltip"]} >= {
-        "Arm",
-        "Promised by MACs",
-        "Realised share",
-        "Baseline, ms",
-    }
-    assert vl_convert.vegalite_to_svg(spec).startswith("<svg")
+    marks = next(layer for layer in spec["layer"] if layer["mark"]["type"] == "point")
+    assert len(spec["datasets"][marks["data"]["name"]]) == len(points)
+    assert marks["encoding"]["href"]["field"] == "href"
+    assert {marks["encoding"][axis]["scale"]["type"] for axis in "xy"} == {"log"}
     with pytest.raises(ValueError, match="the MACs of these arms are not known"):
         promise_info(points.assign(speedup_macs=None))
 
@@ -59,29 +41,24 @@ def test_map_of_arms_and_batches(filled: str) -> None:
     """A cell for each arm and batch, with the words of its break-even, darker where it pays
     earlier.
     """
-    found = stored.read(filled, sweep_break_evens, "batches", "latency")
-    axes = axes_of(found)
-    assert axes[:3] == ["arm", "method", "batch_size"]
-    curves = label_curves(
-        in_scope(
-            found, {"model": "deit_small_patch16_224", "batch_size": 1}, ("batch_size", "arm")
-        ),
+    found, axes = (
+        stored.read(filled, sweep_break_evens, "batches", "latency"),
         ("batch_size", "arm"),
     )
-    cells = map_frame(curves, "batch_size", "arm")
-    columns, rows = values_of(curves, "batch_size"), values_of(curves, "arm")
+    assert axes_of(found)[:3] == ["arm", "method", "batch_size"]
+    fixed = {"model": "deit_small_patch16_224", "batch_size": 1}
+    curves = label_curves(in_scope(found, fixed, axes), axes)
+    cells = map_frame(curves, *axes)
+    columns, rows = (values_of(curves, axis) for axis in axes)
     assert (columns, len(rows)) == (["1", "2"], 5)
-    assert set(zip(cells["column"], cells["row"], strict=True)) == {
-        (one, other) for one in columns for other in rows
-    }
     by = cells.set_index(["column", "row"])
+    assert set(by.index) == {(one, other) for one in columns for other in rows}
     assert by.loc[("1", "tome r_ratio=0.02"), "text"] == "gains ≤ 5 %"
     assert by.loc[("1", "topk keep_rate=0.7"), "text"] == "16 to 64"
     assert by["fill"].str.startswith("#").all()
     spec = break_even_map(cells, columns, rows, ("Batch", "Arm")).to_dict()
     assert vl_convert.vegalite_to_svg(spec).startswith("<svg")
-    only = in_scope(found, {"model": "deit_small_patch16_224", "batch_size": 2}, ("arm", "arm"))
-    assert set(only["batch_size"]) == {2}
+    assert set(in_scope(found, fixed, ("arm", "arm"))["batch_size"]) == {1}
 
 
 def test_a_method_has_its_earliest_arm(filled: str) -> None:

@@ -26,10 +26,9 @@ from tests.webapp.publishing import (
     revealing_store,
 )
 from tests.webapp.simulated import SIZES, job, outcome, store_outcomes
-from webapp.publish.folder import MANIFEST, PublishError
+from webapp.publish.folder import MANIFEST, PublishError, Redaction
 from webapp.publish.html import badge
 from webapp.publish.publication import publish
-from webapp.publish.redaction import PATH, Redaction
 
 LIMIT = 4_000_000
 """Bytes of a folder with a sweep such as the quickstart."""
@@ -62,7 +61,7 @@ def unpacked_database(path: Path) -> str:
 
 def test_what_is_published(folder: Path, filled: str) -> None:
     """Each thing that docs/publish.md promises; every link and script of a page leads to a file of
-    the folder.
+    the folder. The answer is the first heading of a sweep, and the feed has it, newest first.
     """
     found = files(folder)
     assert {
@@ -77,27 +76,26 @@ def test_what_is_published(folder: Path, filled: str) -> None:
     assert len([name for name in found if name.startswith("points/")]) == effects.fetchone()[0]
     for name, content in found.items():
         if name.endswith(".html"):
-            for target in re.findall(r'(?:href|src)="?([^"> ]+)', content.decode()):
-                address = target.partition("#")[0]
+            links = re.findall(r'(?:(?:href|src)="?|"href":")([^"> ]+)', content.decode())
+            for address in (target.partition("#")[0] for target in links):
                 if address and not address.startswith(("data:", "http://localhost:8000")):
-                    assert (folder / name).parent.joinpath(address).resolve().is_file(), target
-            for target in re.findall(r'"href":"([^"]+)"', content.decode()):
-                assert (folder / name).parent.joinpath(target).resolve().is_file(), target
+                    assert (folder / name).parent.joinpath(address).resolve().is_file(), address
     assert yaml.safe_load(found["sweeps/quickstart/sweep.yaml"]) == {"name": "quickstart"}
-    assert "Simulated CPU" in found["sweeps/quickstart/environment.json"].decode()
-
-
-def test_the_page_of_a_sweep_answers_first(folder: Path) -> None:
-    """The answer is the first heading below the question; the table of a point's page has the
-    verdict of the store.
-    """
-    page = (folder / "sweeps/quickstart/index.html").read_text()
+    page = found["sweeps/quickstart/index.html"].decode()
     (first, *_) = re.findall(r"<h2>([^<]+)</h2>", page)
     assert first.startswith("topk keep_rate=0.5 pays from 36 tokens on")
     assert page.count("<figure class=chart") == 2
-    batches = (folder / "sweeps/batches/index.html").read_text()
+    batches = found["sweeps/batches/index.html"].decode()
     assert "pays in at least a part of 2 of 2 conditions" in batches
     assert batches.count("<section id=panel-") == 2
+    items = json.loads(found["feed.json"])["items"]
+    assert {item["url"] for item in items} == {
+        f"https://example.org/b/sweeps/{name}/index.html" for name in ("quickstart", "batches")
+    }
+    dates = [item["date_modified"] for item in items]
+    assert dates == sorted(dates, reverse=True)
+    assert all("pays" in item["title"] for item in items)
+    assert "&lt;b&gt; &quot;x&quot;" in badge('<b> "x"', "from 36 tokens & more")
 
 
 def test_tables_are_the_views(folder: Path, filled: str) -> None:
@@ -128,33 +126,34 @@ def test_tables_are_the_views(folder: Path, filled: str) -> None:
     assert listed == {path.stem: f"data/{path.name}" for path in (folder / "data").iterdir()}
 
 
-@pytest.mark.parametrize("samples", ["none", "summary", "all"])
-def test_raw_times_on_request(tmp_path: Path, filled: str, samples: str) -> None:
+def test_raw_times_on_request(tmp_path: Path, filled: str, folder: Path) -> None:
     """None by default, in a folder of limited size; a summary has a row for each arm of an attempt;
     all are those of the store.
     """
-    published(tmp_path, filled, "quickstart", samples=samples)
-    assert samples != "none" or sum(map(len, files(tmp_path).values())) < LIMIT
-    database = sqlite3.connect(tmp_path / "store.sqlite")
-    tables = {row[0] for row in database.execute("SELECT name FROM sqlite_schema")}
-    assert ("sample" in tables) == (samples != "none")
-    if samples == "summary":
-        median = 'SELECT count(*), sum("ms_count"), min("ms_50%") FROM sample'
-        arms, times, least = database.execute(median).fetchone()
-        assert (arms, times) == (6 * len(SIZES) - 1, 40 * (6 * len(SIZES) - 1))
-        assert least > 0
-    if samples == "all":
-        own = outcome(job(224)).samples
-        rows = database.execute(
-            "SELECT arm, ms FROM sample WHERE attempt = (SELECT max(attempt) FROM sample) ORDER BY"
-            " round, arm"
-        ).fetchall()
-        expected = [
-            (arm, pytest.approx(1e3 * seconds))
-            for row in own.seconds
-            for arm, seconds in zip(own.arms, row, strict=True)
-        ]
-        assert rows == expected
+    assert sum(map(len, files(folder).values())) < LIMIT
+    database = sqlite3.connect(folder / "store.sqlite")
+    assert not database.execute("SELECT * FROM sqlite_schema WHERE name = 'sample'").fetchone()
+    url = store_outcomes(tmp_path / "few.db", "few", *(outcome(job(size)) for size in (96, 224)))
+    published(tmp_path / "summary", url, samples="summary")
+    published(tmp_path / "all", url, samples="all")
+    database = sqlite3.connect(tmp_path / "summary/store.sqlite")
+    median = 'SELECT count(*), sum("ms_count"), min("ms_50%") > 0 FROM sample'
+    assert database.execute(median).fetchone() == (12, 12 * 40, 1)
+    own = outcome(job(224)).samples
+    rows = (
+        sqlite3.connect(tmp_path / "all/store.sqlite")
+        .execute(
+            "SELECT arm, ms FROM sample WHERE attempt = (SELECT max(attempt) FROM sample)"
+            " ORDER BY round, arm"
+        )
+        .fetchall()
+    )
+    expected = [
+        (arm, pytest.approx(1e3 * seconds))
+        for row in own.seconds
+        for arm, seconds in zip(own.arms, row, strict=True)
+    ]
+    assert rows == expected
 
 
 def test_nothing_tells_host_user_or_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,15 +162,8 @@ def test_nothing_tells_host_user_or_path(tmp_path: Path, monkeypatch: pytest.Mon
     """
     monkeypatch.setenv("LOGNAME", "grace")
     url = revealing_store(tmp_path / "told.db")
-    secrets = [
-        USER_PATH,
-        WINDOWS_PATH,
-        SERIAL,
-        "secret-place",
-        "somebody",
-        str(LOAD),
-        str(tmp_path),
-    ]
+    secrets = [USER_PATH, WINDOWS_PATH, SERIAL, "secret-place", "somebody", str(LOAD)]
+    secrets.append(str(tmp_path))
     assert Path(url).read_bytes().count(b"secret-place") > 10
     lines: list[str] = []
     publish(tmp_path / "site", url=url, samples="all", say=lines.append)
@@ -193,49 +185,50 @@ def test_nothing_tells_host_user_or_path(tmp_path: Path, monkeypatch: pytest.Mon
     assert "Does [path] pay on machine-" in page
 
 
-@pytest.mark.parametrize(
-    ("text", "kept"),
-    [
+def test_redaction() -> None:
+    """Absolute paths alone; addresses, units and tags stay. A short name is not replaced inside
+    other words, and no number for a host with an address.
+    """
+    redaction = Redaction({"vm": "machine-1", "vm.lan": "machine-2", "10.0.0.5": "machine-3"})
+    for text, kept in (
         ("at /home/me/x.py, line 3", "at [path], line 3"),
         ("imagefolder:/data/in", "imagefolder:[path]"),
         ('"line\\n/home/me"', '"line\\n[path]"'),
         ('{"a": "~/x"}', '{"a": "[path]"}'),
         (r"D:\a b\c", "[path] b\\c"),
-        ("https://example.org/a/b", "https://example.org/a/b"),
-        ("../../points/x.html </td></tr> 3 GB/s and/or tokens/s 1/2/3", None),
-        ("Standard 7/8", None),
-    ],
-)
-def test_paths(text: str, kept: str | None) -> None:
-    """Absolute ones alone; addresses, units and tags stay."""
-    assert PATH.sub("[path]", text) == (text if kept is None else kept)
+        *[("https://example.org/a/b",) * 2, ("Standard 7/8",) * 2],
+        *[("../../points/x.html </td></tr> 3 GB/s and/or tokens/s 1/2/3",) * 2],
+        ("kvm vm, vm.lan", "kvm machine-1, machine-2"),
+        ("10 of 10.0.0.5", "10 of machine-3"),
+    ):
+        assert redaction.clean({"a": [text, 3]}) == {"a": [kept, 3]}
 
 
-def test_hosts_are_words() -> None:
-    """A short name is not replaced inside other words, and no number for a host with an address."""
-    redaction = Redaction({"vm": "machine-1", "vm.lan": "machine-2", "10.0.0.5": "machine-3"})
-    assert redaction.clean({"a": ["kvm vm, vm.lan", "10 of 10.0.0.5", 3]}) == {
-        "a": ["kvm machine-1, machine-2", "10 of machine-3", 3]
-    }
-
-
-def test_a_host_with_the_name_of_a_device(tmp_path: Path) -> None:
-    """Its columns have the alias, those of the device their word, and links lead to points."""
-    measured = [outcome(job(size)).model_copy(update={"host": "cpu"}) for size in SIZES[:3]]
-    published(tmp_path / "site", store_outcomes(tmp_path / "a.db", "one", *measured))
+def test_hosts(tmp_path: Path) -> None:
+    """Columns of a host with the name of a device have its alias, those of the device their word,
+    and links lead to points; of two stores merged each machine has a panel and an alias.
+    """
+    urls = [tmp_path / f"{name}.db" for name in ("cpu", "b")]
+    for url in urls:
+        measured = [outcome(job(size)).model_copy(update={"host": url.stem}) for size in SIZES[:3]]
+        store_outcomes(url, "one", *measured)
+    merge_stores(*(connect(str(url)) for url in urls))
+    published(tmp_path / "site", str(urls[0]))
     database = sqlite3.connect(tmp_path / "site/store.sqlite")
-    ((device, host),) = database.execute("SELECT DISTINCT device, host FROM speedup").fetchall()
-    assert (device, host.startswith("machine-")) == ("cpu", True)
-    found = json.loads((tmp_path / "site/sweeps/one/environment.json").read_text())
-    assert [each["host"] for each in found] == [host]
+    found = database.execute("SELECT DISTINCT device, host FROM speedup ORDER BY host").fetchall()
+    assert [(device, host[:8]) for device, host in found] == [("cpu", "machine-")] * 2
+    environments = json.loads((tmp_path / "site/sweeps/one/environment.json").read_text())
+    assert sorted(each["host"] for each in environments) == [host for _, host in found]
     page = (tmp_path / "site/sweeps/one/index.html").read_text()
+    assert page.count("<section id=panel-") == 2
+    assert len(set(re.findall(r"machine-\w+", page))) == 2
     for target in re.findall(r'"href":"([^"]+)"', page):
         assert (tmp_path / "site/sweeps/one" / target).resolve().is_file()
 
 
 def test_again_writes_only_what_changed(tmp_path: Path) -> None:
-    """Nothing the second time; a new outcome changes its pages; a sweep that is left out goes; own
-    files stay.
+    """Nothing the second time; a sweep that is left out goes; own files stay, whatever a manifest
+    names.
     """
     root, url = tmp_path / "site", tmp_path / "a.db"
     store_outcomes(url, "one", *(outcome(job(size)) for size in SIZES[:2]))
@@ -244,42 +237,21 @@ def test_again_writes_only_what_changed(tmp_path: Path) -> None:
     times = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     assert published(root, str(url)) == (0, first.changed, 0)
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == times
-    (root / "mine.txt").write_text("kept")
+    own = [tmp_path / "mine.txt", root / "mine.txt"]
+    for path in own:
+        path.write_text("kept")
     (root / "points" / "own").mkdir()
+    manifest = json.loads((root / MANIFEST).read_text())
+    manifest["files"] |= {"../mine.txt": "0", str(own[0]): "0"}
+    (root / MANIFEST).write_text(json.dumps(manifest))
     changed, unchanged, removed = published(root, str(url), "one")
     assert not (root / "sweeps/two").exists()
     assert (changed > 0, unchanged > 0, removed) == (True, True, 5 + 5 + 3)
-    assert (root / "mine.txt").read_text() == "kept"
+    assert [path.read_text() for path in own] == ["kept", "kept"]
     assert (root / "points" / "own").is_dir()
     assert published(root, str(url)).removed == 0
-    assert set(files(root)) == {
-        path.relative_to(root).as_posix() for path in times if path.is_file()
-    } | {"mine.txt"}
-
-
-def test_nothing_outside_is_removed(tmp_path: Path) -> None:
-    """Whatever a manifest names."""
-    root, url = tmp_path / "site", store_outcomes(tmp_path / "a.db", "one", outcome(job(64)))
-    published(root, url)
-    (tmp_path / "mine.txt").write_text("kept")
-    manifest = json.loads((root / MANIFEST).read_text())
-    manifest["files"] |= {"../mine.txt": "0", str(tmp_path / "mine.txt"): "0"}
-    (root / MANIFEST).write_text(json.dumps(manifest))
-    assert published(root, url).removed == 0
-    assert (tmp_path / "mine.txt").read_text() == "kept"
-
-
-def test_machines_stand_side_by_side(tmp_path: Path) -> None:
-    """Two stores merged: a panel and an alias for each machine."""
-    urls = [tmp_path / f"{name}.db" for name in ("a", "b")]
-    for url in urls:
-        measured = [outcome(job(size)).model_copy(update={"host": url.stem}) for size in SIZES[:3]]
-        store_outcomes(url, "one", *measured)
-    merge_stores(*(connect(str(url)) for url in urls))
-    published(tmp_path / "site", str(urls[0]))
-    page = (tmp_path / "site/sweeps/one/index.html").read_text()
-    assert page.count("<section id=panel-") == 2
-    assert len(set(re.findall(r"machine-\w+", page))) == 2
+    again = {path.relative_to(root).as_posix() for path in times if path.is_file()}
+    assert set(files(root)) == again | {"mine.txt"}
 
 
 def test_refusals(tmp_path: Path, filled: str, empty: str) -> None:
@@ -326,26 +298,6 @@ def test_a_full_disk_is_said(tmp_path: Path, filled: str) -> None:
     assert not list(root.rglob("*.part"))
     published(root, filled, "quickstart")
     assert published(root, filled, "quickstart").changed == 0
-
-
-def test_the_feed(folder: Path) -> None:
-    """JSON Feed 1.1: an item for each sweep, newest first, at the address that was given."""
-    found = json.loads((folder / "feed.json").read_text())
-    assert found["version"] == "https://jsonfeed.org/version/1.1"
-    items = found["items"]
-    assert {item["url"] for item in items} == {
-        f"https://example.org/b/sweeps/{name}/index.html" for name in ("quickstart", "batches")
-    }
-    dates = [item["date_modified"] for item in items]
-    assert dates == sorted(dates, reverse=True)
-    assert all("pays" in item["title"] for item in items)
-
-
-def test_badges_are_escaped() -> None:
-    """An SVG of the text."""
-    svg = badge('<b> "x"', "from 36 tokens & more")
-    assert "&lt;b&gt; &quot;x&quot;" in svg
-    assert "<b>" not in svg
 
 
 def test_vendored_files_are_named() -> None:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from store.open.engine import connect
@@ -32,44 +33,36 @@ def beside(filled: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
-def drawn(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """The published points in the first panel's curves."""
-    layers = [
-        layer
-        for layer in spec["vconcat"][0]["vconcat"][0]["layer"]
+def drawn(frames: tuple[pd.DataFrame, pd.DataFrame], **options: Any) -> list[dict[str, Any]]:
+    """The published points of a chart of one panel, each beside its `layer`."""
+    spec = stored.drawn_speedups(*frames, **options).to_dict()
+    panel = spec["vconcat"][0]
+    layers = panel["layer"] if "layer" in panel else panel["vconcat"][0]["layer"]
+    return [
+        row | {"layer": layer}
+        for layer in layers
         if "stroke" in layer["encoding"]
+        for row in spec["datasets"][layer["data"]["name"]]
     ]
-    return [row for layer in layers for row in spec["datasets"][layer["data"]["name"]]]
 
 
 def test_points_of_the_same_model_are_drawn(beside: str) -> None:
-    """Of all published points that of DeiT-Tiny stands in its panel at its tokens, as a hollow mark
-    with its source.
+    """On request: of all published points that of DeiT-Tiny stands in its panel at its tokens, as a
+    hollow mark with its source; where arms are rows, it has a row of its own.
     """
-    points, break_evens = stored.labelled_speedups("quickstart", beside)
-    spec = stored.drawn_speedups(
-        points, break_evens, references=stored.read(beside, queries.references)
-    ).to_dict()
-    (point,) = drawn(spec)
+    frames = points, break_evens = stored.labelled_speedups("quickstart", beside)
+    references = stored.read(beside, queries.references)
+    assert drawn(frames) == []
+    (point,) = drawn(frames, references=references)
     assert (point["published"], point["x"], point["label"]) == (TOME, 196, "ToMe")
     assert point["speedup"] == pytest.approx(3980 / 2558)
-    layer = next(
-        layer
-        for layer in spec["vconcat"][0]["vconcat"][0]["layer"]
-        if "stroke" in layer["encoding"]
-    )
-    assert layer["mark"]["filled"] is False
-    low, high = layer["encoding"]["y"]["scale"]["domain"]
+    assert point["layer"]["mark"]["filled"] is False
+    low, high = point["layer"]["encoding"]["y"]["scale"]["domain"]
     assert low < point["speedup"] < high
-    assert "Hollow: published" in str(spec["vconcat"][0]["vconcat"][0]["title"])
-
-
-def test_without_a_request_nothing_is_drawn(beside: str) -> None:
-    """A store with published tables draws its charts as before."""
-    points, break_evens = stored.labelled_speedups("quickstart", beside)
-    spec = stored.drawn_speedups(points, break_evens).to_dict()
-    assert drawn(spec) == []
-    assert "published" not in str(spec)
+    single = points[points["tokens"] == 196], break_evens
+    (point,) = drawn(single, references=references, show_flagged=True)
+    assert point["row"] == f"{TOME}, ToMe, DeiT trained: 1.556×"
+    assert point["row"] in point["layer"]["encoding"]["y"]["scale"]["domain"]
 
 
 def test_places_along_the_axes(beside: str) -> None:
@@ -86,34 +79,24 @@ def test_places_along_the_axes(beside: str) -> None:
     assert bare_model("timm/deit_base_patch16_224.fb_in1k") == "deit_base_patch16_224"
 
 
-def test_a_panel_with_one_size_has_rows_for_them(beside: str) -> None:
-    """Where arms are rows, a published point has a row of its own with its source in words."""
-    points, break_evens = stored.labelled_speedups("quickstart", beside)
-    single = points[points["tokens"] == 196]
-    spec = stored.drawn_speedups(
-        single, break_evens, references=stored.read(beside, queries.references), show_flagged=True
-    ).to_dict()
-    panel = spec["vconcat"][0]
-    layer = next(layer for layer in panel["layer"] if "stroke" in layer["encoding"])
-    (point,) = spec["datasets"][layer["data"]["name"]]
-    assert point["row"] == f"{TOME}, ToMe, DeiT trained: 1.556×"
-    assert point["row"] in layer["encoding"]["y"]["scale"]["domain"]
-
-
 def test_plot_draws_them_on_request(
     beside: str, filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`--references` puts the source into the file; a store without any names the command that
-    imports some.
+    imports some, one without the model those that there are.
     """
-    out, other = tmp_path / "x.svg", tmp_path / "y.svg"
-    plot = ["plot", "quickstart", "--axis", "tokens", "-o"]
-    assert main([*plot, str(out), "--references", "--db", beside]) == 0
+    out = tmp_path / "x.svg"
+    plot = ["plot", "quickstart", "--references", "-o", str(out), "--db"]
+    assert main([*plot, beside]) == 0
     assert TOME in out.read_text()
-    assert main([*plot, str(other), "--db", beside]) == 0
-    assert "published" not in other.read_text()
-    assert main([*plot, str(out), "--references", "--db", filled]) == 2
+    assert main([*plot, filled]) == 2
     assert "breakeven import --reference" in capsys.readouterr().err
+    url = str(shutil.copy(filled, tmp_path / "other.db"))
+    engine = connect(url)
+    import_references(engine, [load_reference("tr_edwin")])
+    engine.dispose()
+    assert main([*plot, url]) == 2
+    assert "the store holds some of deit_base_patch16_224" in capsys.readouterr().err
 
 
 def test_the_page_has_a_switch(opened: Open, beside: str, filled: str) -> None:
@@ -126,21 +109,3 @@ def test_the_page_has_a_switch(opened: Open, beside: str, filled: str) -> None:
     assert "Hollow: published" in page_text(app)
     assert "published: Token" in str(app.get("vega_lite_chart")[0].proto.datasets)
     assert "published point" not in page_text(opened(filled, sweep="quickstart"))
-
-
-def test_no_published_model_of_the_sweep(
-    filled: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """If no published point is of a model of the sweep the plot is refused, with the models that
-    there are.
-    """
-    url = str(tmp_path / "other.db")
-    shutil.copy(filled, url)
-    engine = connect(url)
-    import_references(engine, [load_reference("tr_edwin")])
-    engine.dispose()
-    assert (
-        main(["plot", "quickstart", "-o", str(tmp_path / "x.svg"), "--references", "--db", url])
-        == 2
-    )
-    assert "the store holds some of deit_base_patch16_224" in capsys.readouterr().err

@@ -21,12 +21,8 @@ def test_ticks(low: float, high: float, ticks: list[float]) -> None:
     ten.
     """
     assert round_ticks(low, high) == pytest.approx(ticks)
-
-
-@pytest.mark.parametrize("decades", range(1, 9))
-def test_number_of_ticks(decades: int) -> None:
-    """Neither so few that the scale is lost nor so many that labels cover each other."""
-    assert FEWEST_ROUND <= len(round_ticks(1.3, 1.3 * 10**decades)) <= MAX_ROUND
+    for decades in range(1, 9):
+        assert FEWEST_ROUND <= len(round_ticks(1.3, 1.3 * 10**decades)) <= MAX_ROUND
 
 
 def test_the_sign_of_ratios() -> None:

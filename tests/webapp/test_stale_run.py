@@ -2,8 +2,6 @@
 it does not run.
 """
 
-from pathlib import Path
-
 import pytest
 
 from store.open.engine import connect
@@ -21,12 +19,12 @@ OWNER = "elsewhere:1:1"
 SILENT_S = 500.0
 
 
-@pytest.fixture
-def halted(tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def halted(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Sweep `done`, and sweep `halted`: of four jobs one is done and one is held by a process last
     heard of 500 s ago.
     """
-    url = str(tmp_path / "halted.db")
+    url = str(tmp_path_factory.mktemp("halted") / "halted.db")
     store_sweep(url, "done", [job(size) for size in (160, 192)], outcome)
     engine = connect(url)
     jobs = [job(size) for size in (32, 64, 96, 128)]

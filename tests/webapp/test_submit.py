@@ -28,9 +28,9 @@ def store(filled: str, tmp_path: Path) -> str:
     return str(shutil.copy(filled, tmp_path / "store.db"))
 
 
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
+def test_files_of_the_server() -> None:
+    """They are refused by key and line, before anything looks for them."""
+    for text, key in (
         ("defaults: {checkpoint: w.safetensors}", "defaults.checkpoint"),
         ("axes: {weights: [random, w.npz]}", "axes.weights[1]"),
         ("defaults: {model: ./folder}", "defaults.model"),
@@ -42,14 +42,11 @@ def store(filled: str, tmp_path: Path) -> str:
         ("defaults: {model: 'unet.py:build'}", "defaults.model"),
         ("methods: [{callable: 'mine:model'}]", "methods[0].callable"),
         ("jobs: {quality: {tasks: [arc_easy, own.yaml]}}", "jobs.quality.tasks[1]"),
-    ],
-)
-def test_files_of_the_server(text: str, key: str) -> None:
-    """They are refused by key and line, before anything looks for them."""
-    with pytest.raises(SweepError, match="names a file or code of the server") as refused:
-        queueing.check_sweep(STEPS + text)
-    assert refused.value.key.endswith(key)
-    assert str(refused.value).startswith("sweep.yaml:3: ")
+    ):
+        with pytest.raises(SweepError, match="names a file or code of the server") as refused:
+            queueing.check_sweep(STEPS + text)
+        assert refused.value.key.endswith(key)
+        assert str(refused.value).startswith("sweep.yaml:3: ")
 
 
 def test_what_names_no_file() -> None:
@@ -61,20 +58,12 @@ def test_what_names_no_file() -> None:
     refuse_files(read("sweep.yaml", STEPS + text))
 
 
-def test_the_store_is_read_alone(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without `--allow-submit` neither a sweep nor a state is written, however it is called."""
-    engine = connect(store)
-    number = submit_to_queue(engine, "waits", SWEEP, (), priority=0, by="me")
-    monkeypatch.setenv("BREAKEVEN_DB", store)
-    with pytest.raises(StoreError, match="this app only reads"):
-        queueing.queue_sweep("tiny", SWEEP)
-    with pytest.raises(StoreError, match="this app only reads"):
-        queueing.change_submission(number, "cancelled")
-    assert [each.state for each in submissions(engine)] == ["queued"]
-
-
-def test_without_the_option(store: str, tmp_path: Path, browser: Browser) -> None:
-    """There is no page to send a sweep, and what is queued has no button."""
+def test_without_the_option(
+    store: str, tmp_path: Path, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no page to send a sweep, and what is queued has no button; neither a sweep nor a
+    state is written, however it is called.
+    """
     submit_to_queue(connect(store), "waits", SWEEP, (), priority=3, by="me")
     with served_app(store, tmp_path) as address:
         page = browser.new_page()
@@ -88,7 +77,13 @@ def test_without_the_option(store: str, tmp_path: Path, browser: Browser) -> Non
         expect(page.get_by_text("Page not found")).to_be_visible(timeout=WAIT_MS)
         assert page.get_by_role("textbox", name="Sweep").count() == 0
         page.close()
-    assert [each.name for each in submissions(connect_readonly(store))] == ["waits"]
+    monkeypatch.setenv("BREAKEVEN_DB", store)
+    with pytest.raises(StoreError, match="this app only reads"):
+        queueing.queue_sweep("tiny", SWEEP)
+    with pytest.raises(StoreError, match="this app only reads"):
+        queueing.change_submission(1, "cancelled")
+    found = submissions(connect_readonly(store))
+    assert [(each.name, each.state) for each in found] == [("waits", "queued")]
 
 
 def check(page: Page, text: str) -> None:

@@ -31,15 +31,6 @@ def test_numbers_as_pages_show_them(printed: str, shown: str) -> None:
     assert texts.typeset(printed) == shown.replace("~", texts.THIN)
 
 
-def test_metrics_in_the_order_of_their_kinds() -> None:
-    """Metrics come in the order of the declarations of their kinds, each once."""
-    assert texts.metrics_in(["ttft", "time_per_char", "ttft", "latency"]) == [
-        "latency",
-        "time_per_char",
-        "ttft",
-    ]
-
-
 @pytest.mark.parametrize(
     ("bounds", "verdict", "sentence"),
     [
@@ -69,8 +60,8 @@ def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
     """For intervals around no difference the page prints the word, the ratio and the interval of
     the report.
     """
-    for low in (0.9, 0.989, 0.9996, 1.0003, 1.001, 1.02):
-        for width in (0.0002, 0.004, 0.07):
+    for low in (0.9, 0.9996, 1.001, 1.02):
+        for width in (0.0002, 0.07):
             bounds = (low + width / 2, low, low + width)
             values: dict[str, Any] = dict(zip(texts.SPEED_COLUMNS, bounds, strict=True))
             row = stored.a_point(**values, verdict=verdict, floor=0.01)

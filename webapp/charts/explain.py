@@ -13,7 +13,6 @@ from sweeps.analysis.waterfall import TimeStep
 from sweeps.model.condition import Device
 from sweeps.model.profile import Peaks
 from sweeps.text.explanation import step_label
-from webapp.charts.pareto import placed_texts
 from webapp.charts.points import (
     BLUE,
     GREY,
@@ -26,6 +25,7 @@ from webapp.charts.points import (
     category,
     draw_bars,
     layered,
+    placed_texts,
     with_links,
 )
 from webapp.charts.scales import Extent, row_axis, row_step

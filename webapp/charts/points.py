@@ -5,6 +5,7 @@ the marks, colours and hover texts of which all charts are made.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from math import log
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import altair as alt
@@ -28,10 +29,12 @@ GREY = "#808591"
 BLUE, ORANGE = "#3f7fbf", "#cf7c28"
 ONE_COLOR = "#1a70b8"
 SIDE_COLORS = {"baseline": "#6b7280", "arm": "#c2500c", "other arm": GREY}
-
-
 LINKED = "Open the evidence of this point"
 """What a mark that is a link is called for assistive technology."""
+NAMED_WIDTH = 640
+"""Pixels that labels may assume: they are placed before the width of the chart is known."""
+ROOM, LETTER = 15.0, 6.6
+"""Pixels: height of a label, and width of one of its letters."""
 
 
 @dataclass(frozen=True)
@@ -263,6 +266,44 @@ def draw_bars(
     drawn = mark.encode(x, row_axis(alt.Y, labels), color, *more, tooltip=tips(texts))
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=GREY).encode(alt.X("zero:Q"))
     return layered(drawn, zero, *above).properties(height=row_step(labels))
+
+
+def placed_texts(
+    chosen: pd.DataFrame, axes: Sequence[Measure], height: int, **look: Any
+) -> Iterator[Extra]:
+    """The values of `text` that have room beside their marks: to the right of it, and to the left;
+    `axes` are x and y with their spans, `height` is that of the chart in pixels.
+    """
+    x, y = axes
+    taken: list[tuple[float, float, float]] = []
+    sides: dict[str, list[int]] = {"left": [], "right": []}
+    for place, row in enumerate(chosen.to_dict("records")):
+        across = _share(row[x.column], x) * NAMED_WIDTH
+        up = _share(row[y.column], y) * height
+        length = LETTER * min(len(row["text"]), 64) + 9
+        spans = {"left": (across, across + length), "right": (across - length, across)}
+        for side in sorted(spans, key=lambda name: (name == "left") != (across < NAMED_WIDTH / 2)):
+            start, end = spans[side]
+            inside = start >= 0 and end <= NAMED_WIDTH
+            if inside and all(
+                abs(up - other) > ROOM or end < left or start > right
+                for left, right, other in taken
+            ):
+                taken.append((start, end, up))
+                sides[side].append(place)
+                break
+    for side, places in sides.items():
+        beside = {"align": side, "dx": 9 if side == "left" else -9, "dy": -9, "limit": 420}
+        if places:
+            yield Extra(chosen.iloc[places], beside | look)
+
+
+def _share(value: float, measure: Measure) -> float:
+    """Where a value lies on its axis, from 0 to 1."""
+    low, high = measure.span or Extent(0.0, 1.0)
+    if measure.scale == "linear":
+        return (value - low) / (high - low)
+    return log(value / low) / log(high / low)
 
 
 def tips(texts: Tips) -> list[alt.Tooltip]:

@@ -12,7 +12,6 @@ import pandas as pd
 from sweeps.model.condition import Runtime
 from sweeps.model.metrics import INTERVAL
 from sweeps.text.curves import BreakEvenCell, CellKind
-from webapp.charts.pareto import placed_texts
 from webapp.charts.points import (
     Extra,
     Layers,
@@ -21,6 +20,7 @@ from webapp.charts.points import (
     around,
     column_tips,
     layered,
+    placed_texts,
     tips,
 )
 from webapp.charts.scales import Extent, row_axis

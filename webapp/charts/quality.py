@@ -4,6 +4,7 @@ of the prompt.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import altair as alt
@@ -24,16 +25,19 @@ from webapp.charts.points import (
     layered,
     linked,
     no_difference,
+    placed_texts,
     tips,
 )
 from webapp.charts.scales import row_axis, row_step
 from webapp.display.arm_style import ArmStyle
 
 _SIDES = {"only the baseline is right": SIDE_COLORS["arm"], "only the arm is right": "#00795a"}
-
-
 ENDS = ("low", "high")
 """Columns of an interval."""
+PARETO_HEIGHT = 400
+"""Pixels."""
+ALL_NAMED = 12
+"""Points of which also those that others surpass are named, where there is room."""
 
 
 def bar_chart(rows: pd.DataFrame, measure: Measure) -> Layers:
@@ -161,3 +165,44 @@ def corruption_chart(rows: pd.DataFrame) -> Layers:
         base.mark_rect(cornerRadius=2).encode(color, tooltip=tips(hover)),
         base.mark_text(fontSize=12).encode(alt.Text("top1_drop:Q", format="+.1f"), color=ink),
     ).properties(height=row_step(names))
+
+
+def pareto_info(
+    points: pd.DataFrame,
+    x: Measure,
+    y: Measure,
+    *,
+    colors: Mapping[str, str],
+) -> PointsInfo:
+    """A point for each row at `x` and `y` with thin rules for the intervals of both.
+
+    `points` has the columns of both measures (numbers; rows that lack one of the two are left out),
+    `arm` (names the point) and `front` (bool: no other surpasses it, which the caller decides,
+    since it takes intervals and more than two figures to know). Points of the front are filled and
+    named beside the mark, where the names have room; the others are hollow and grey, and of many
+    named in the hover text alone. `colors` maps an arm to its colour, others have one for all. A
+    column `href`, if there is one, makes points links. Raises `ValueError` where no row has both
+    figures.
+    """
+    drawn = points.dropna(subset=[x.column, y.column])
+    if drawn.empty:
+        raise ValueError(f"no arm has both: {x.title}; {y.title}")
+    front = drawn["front"].astype(bool)
+    drawn = drawn.assign(
+        color=[
+            colors.get(arm, ONE_COLOR) if best else GREY
+            for arm, best in zip(drawn["arm"], front, strict=True)
+        ],
+        hollow=~front,
+        text=drawn["arm"],
+    )
+    others = drawn[~front] if len(drawn) <= ALL_NAMED else drawn.iloc[:0]
+    axes = [replace(measure, span=measure.extent(drawn)) for measure in (x, y)]
+    return PointsInfo(
+        rows=drawn,
+        x=axes[0],
+        y=axes[1],
+        tips={"arm": "Arm"} | {each.column: (each.title, ".4~g") for each in axes},
+        texts=list(placed_texts(pd.concat([drawn[front], others]), axes, PARETO_HEIGHT)),
+        height=PARETO_HEIGHT,
+    )

@@ -23,11 +23,9 @@ from store.write.public_store import (
 )
 from webapp import queries
 from webapp.display.links import POINT_KEY
-from webapp.publish import html, site
-from webapp.publish.folder import Changes, Folder, PublishError
-from webapp.publish.point_page import point_page
-from webapp.publish.redaction import Redaction
-from webapp.publish.sweep_page import PublishedSweep, published_panels, sweep_page
+from webapp.publish import html, pages
+from webapp.publish.folder import Changes, Folder, PublishError, Redaction
+from webapp.publish.pages import PublishedSweep
 
 Files = Iterator[tuple[str, str | bytes]]
 """Addresses and contents."""
@@ -72,12 +70,12 @@ def publish(
             rows = provenance_rows(engine, name).astype(object).to_dict("records")
             environments = [{**row, "facts": json.loads(row["facts"])} for row in rows]
             row = {**listed[name], "text": queries.find_sweep(name)["text"]}
-            panels = list(published_panels(name, redaction))
+            panels = list(pages.published_panels(name, redaction))
             cleaned = redaction.clean(row), panels, redaction.clean(environments)
             sweeps.append(PublishedSweep(name, *cleaned))
         sweeps.sort(key=lambda sweep: -sweep.measured_at)
-        pages = _pages(engine, sweeps, redaction, address)
-        for files in (_tables(engine, sweeps, samples, redaction), pages):
+        tables = _tables(engine, sweeps, samples, redaction)
+        for files in (tables, _pages(engine, sweeps, redaction, address)):
             for path, content in files:
                 folder.add(path, redaction.clean(content))
     for asset in sorted(html.ASSETS.rglob("*.*")):
@@ -104,16 +102,16 @@ def _tables(
         path = Path(place) / "store.sqlite"
         write_public_store(path, frames)
         yield "store.sqlite", path.read_bytes()
-    yield "README.md", site.dataset_card(list(known), sweeps)
+    yield "README.md", pages.dataset_card(list(known), sweeps)
 
 
 def _pages(engine: Any, sweeps: list[PublishedSweep], redaction: Redaction, address: str) -> Files:
-    yield "index.html", site.home_page(sweeps)
+    yield "index.html", pages.home_page(sweeps)
     yield "query.html", html.page("Query", [html.fill_template("query.html")])
-    yield "feed.json", site.feed(sweeps, address)
+    yield "feed.json", pages.feed(sweeps, address)
     points = defaultdict[tuple[Any, ...], list[str]](list)
     for sweep in sweeps:
-        yield sweep.address, sweep_page(sweep, queries.view_rows(sweep.name, "failures"))
+        yield sweep.address, pages.sweep_page(sweep, queries.view_rows(sweep.name, "failures"))
         own = {path: html.badge(arm, claim) for path, arm, claim in sweep.badges}
         own["sweep.yaml"] = sweep.row["text"]
         own["environment.json"] = json.dumps(sweep.environments, indent=1)
@@ -126,4 +124,4 @@ def _pages(engine: Any, sweeps: list[PublishedSweep], redaction: Redaction, addr
         found = point_evidence(engine, *point)
         place = found.place._replace(host=redaction.hosts.get(found.place.host, ""))
         path = html.point_address(found.comparison_id, *place)
-        yield path, point_page(found._replace(place=place), names)
+        yield path, pages.point_page(found._replace(place=place), names)

@@ -38,8 +38,16 @@ from webapp.display.arm_style import ArmStyle, arm_styles
 from webapp.display.axis_curves import Axis, curves_along, free_axis, size_of
 from webapp.queries import Scope, kept
 from webapp.widgets import filters
-from webapp.widgets.answers import PanelAnswers, answers_of_panel, best_arm, gains, place_of, speeds
-from webapp.widgets.arm_table import ArmRow, arm_table_html
+from webapp.widgets.answers import (
+    ArmRow,
+    PanelAnswers,
+    answers_of_panel,
+    arm_table_html,
+    best_arm,
+    gains,
+    place_of,
+    speeds,
+)
 from webapp.widgets.chart_block import draw_chart, offer_files
 from webapp.widgets.quality import QualityOfPoint, data_text
 from webapp.widgets.words import MEANING, running_strip

@@ -9,9 +9,9 @@ from store.read.evidence.history import sweep_trends
 from sweeps.stats.trends import Trend
 from sweeps.text.compared import change_text, changes_text, ends_text, moved_text, trends_text
 from webapp import queries
+from webapp.charts.compare import trend_info
 from webapp.charts.panels import ALL_COLOURED
 from webapp.charts.points import draw_points
-from webapp.charts.trends import trend_info
 from webapp.display import plain, texts
 from webapp.display.arm_style import arm_styles
 from webapp.display.axis_curves import size_of

@@ -9,8 +9,7 @@ from sweeps.number_format import age, count, moment, seconds_at
 from webapp import queries
 from webapp.display import plain
 from webapp.display.links import page_link
-from webapp.widgets.answers import overviews
-from webapp.widgets.arm_table import overview_image
+from webapp.widgets.answers import overview_image, overviews
 from webapp.widgets.tables import grid_html
 
 NEW_S = 7 * 86400

@@ -16,8 +16,7 @@ from webapp.display import plain
 from webapp.display.links import page_link, point_link
 from webapp.queries import kept
 from webapp.widgets import filters, queueing
-from webapp.widgets.answers import Overview, overviews
-from webapp.widgets.arm_table import overview_image
+from webapp.widgets.answers import Overview, overview_image, overviews
 from webapp.widgets.tables import grid_html
 from webapp.widgets.words import ended_words, progress_words, run_progress
 from workers.methods.arm_labels import params_label

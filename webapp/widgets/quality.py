@@ -27,8 +27,8 @@ from sweeps.analysis.rows import ConditionRow, JoinedQuality
 from sweeps.model.kinds import KindSpec, Modality, kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.text.effects import effect_word
-from webapp.charts.pareto import pareto_info
 from webapp.charts.points import Measure, with_links
+from webapp.charts.quality import pareto_info
 from webapp.display import plain, texts
 from webapp.display.arm_style import arm_styles
 from webapp.queries import Scope, kept

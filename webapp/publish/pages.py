@@ -1,35 +1,58 @@
-"""The page of one sweep: the answer, its curves, a table of arms, and below them points,
-environment and sweep file.
+"""The pages of a publication: that of a sweep (answer, curves, table of arms, points, environment,
+sweep file), that of a point (verdict, checks, every pair), the home page, the feed and the dataset
+card.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from html import escape
+from math import inf
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from store.read.curves import label_hosts
+from store.read.evidence import evidence_checks
+from store.read.evidence.evidence import PointEvidence, StoredAttempt, TimedPairs
 from store.read.quality import quality_metrics
-from sweeps.number_format import AXIS_LABELS, count
+from store.rows.row_mapping import condition_columns, timestamp
+from sweeps.model.metrics import METRICS
+from sweeps.number_format import AXIS_LABELS, count, duration, moment
+from sweeps.text.condition_text import describe_condition
 from sweeps.text.curves import axis_place, break_even_cell, break_even_headline
+from sweeps.text.evidence import noise_in_words
 from webapp import queries
 from webapp.charts import curves, panels
 from webapp.charts.panels import RUNTIME, PanelInfo
-from webapp.charts.scales import x_span
+from webapp.charts.scales import Extent, ratio_ticks, x_span
 from webapp.display import texts
 from webapp.display.arm_style import ArmStyle, arm_styles
 from webapp.display.axis_curves import curves_along, size_of
 from webapp.publish import html
-from webapp.publish.redaction import Redaction
+from webapp.publish.folder import Redaction
 from webapp.screens import answer
 from webapp.widgets import answers
-from webapp.widgets.arm_table import arm_table_html
+from webapp.widgets.answers import arm_table_html, overview_image, overviews
+from workers.methods.arm_labels import arm_label
 
 MAX_COLUMNS = 8
 """Arms beside each other in the overview."""
+OF_MONITORS = "Readings of the machine"
+"""The check that readings make, which are not published."""
+WIDTH, HEIGHT, LEFT = 900, 250, 54
+"""Pixels of the drawing of pairs, and of the room for its ticks."""
+EFFECTS = ("metric", "baseline", "arm", "effect", "pairs or items", "verdict")
+ATTEMPTS = ("attempt", "when", "used", "requested", "flags")
+FAILURES = ("failure", "message")
+CHECKS = ("check", "finding", "a doubt")
+RULE = ("step", "how", "value")
+COUNTS = ("count", "both sides", "holds")
+CARD_CURVES = (360, 90)
+"""Pixels of curves in small."""
+QUESTION = "From where on does an optimisation that saves FLOPs also save time?"
 
 
 class PublishedPanel(NamedTuple):
@@ -215,3 +238,154 @@ def _panel(panel: PublishedPanel, sweep: str) -> Iterator[str]:
     yield f"</div>{arm_table_html(rows, x_span(places, known.axis), at, along)}"
     yield html.fold("How to read this", f"<p>{'<br>'.join(notes)}</p>")
     yield html.fold("Points as a table", "<div class=points></div>")
+
+
+def point_page(found: PointEvidence, sweeps: list[str]) -> str:
+    """The page; `sweeps` are the names of those that request it."""
+    comparison, timed = found.comparison, found.timed
+    ran = condition_columns(dict(comparison.arm.condition(comparison.condition)))
+    given = {name: value for name, value in ran.items() if value is not None}
+    about = describe_condition(given | {"device_name": found.device_name, "kind": comparison.kind})
+    title = f"{arm_label(comparison.arm)} against {arm_label(comparison.baseline)}"
+    links = " · ".join(
+        f"<a href=../{html.sweep_address(name)}>{escape(name)}</a>" for name in sweeps
+    )
+    ids = f"comparison {found.comparison_id}, environment {found.place.environment}"
+    effects = html.text_table(EFFECTS, _effects(found))
+    attempts = html.text_table(ATTEMPTS, map(_attempt, found.attempts))
+    failures = [each.failure for each in found.attempts if each.failure is not None]
+    failed = html.text_table(FAILURES, ((each.reason, each.message) for each in failures))
+    body = [
+        f"<p class=soft>{links} · {ids} · {found.place.host}</p>",
+        f"<h1>{escape(title)}, {escape(about)}</h1>",
+        *("".join(_timed(found, each)) for each in timed),
+        f"<h3>All effects</h3>{effects}<h3>How it was measured</h3>{attempts}{failed}",
+    ]
+    return html.page(title, body, "../")
+
+
+def _timed(found: PointEvidence, timed: TimedPairs) -> Iterator[str]:
+    """A speed-up by one metric."""
+    speedup, visits = timed.pooling.speedup, len(timed.attempts)
+    ends = f" [{speedup.low:.3f}, {speedup.high:.3f}]" if speedup.high < inf else ""
+    every = evidence_checks.findings(found, timed)
+    checks = [each for each in every if each.check != OF_MONITORS]
+    doubts = [f"<li class=doubt>✗ {each.check}</li>" for each in checks if each.noise]
+    passed = [f"<li>✓ {each.check}</li>" for each in checks if not each.noise]
+    rests = f"{timed.metric.label}, {speedup.pairs:,} pairs in {visits} visits"
+    words = f"{texts.capitalised(rests)}. {noise_in_words(checks)}"
+    rule = html.text_table(RULE, evidence_checks.worked_rule(timed))
+    counts = html.text_table(COUNTS, evidence_checks.count_checks(found, timed))
+    yield f"<h2>{timed.verdict}: {speedup.value:.3f}×{ends}</h2><p class=soft>{escape(words)}</p>"
+    yield f"<ul class=chips>{''.join(doubts + passed)}</ul>{_pairs(timed)}"
+    yield f"<h3>What would show that it is noise</h3>{html.text_table(CHECKS, checks)}"
+    yield html.fold("The rule, worked out", rule) + html.fold("Counts that must agree", counts)
+
+
+def _pairs(timed: TimedPairs) -> str:
+    """Every pair in the order of time, those beyond the axis at its edge; the answer as a band."""
+    found = timed.pooling.speedup
+    ratios = np.exp([each.log for each in evidence_checks.shown_pairs(timed)])
+    known = [end for end in (found.low, found.value, found.high) if 0 < end < inf]
+    low, high = np.quantile(ratios, [0.01, 0.99]).tolist()
+    span = Extent(min(low, 0.97, *known) / 1.02, max(high, 1.03, *known) * 1.02)
+    step = (WIDTH - LEFT) / len(ratios)
+
+    def y(ratio: float) -> int:
+        return 8 + round(html.log_place(ratio, *span, HEIGHT - 16))
+
+    def line(ratio: float, kind: str) -> str:
+        return f"<path class={kind} d='M{LEFT} {y(ratio)}H{WIDTH}'/>"
+
+    dots = "".join(f"M{LEFT + step * (at + 0.5):.0f} {y(each)}h0" for at, each in enumerate(ratios))
+    ticks = [
+        line(tick, "grid") + f"<text y={y(tick) + 4}>{tick:g}×</text>" for tick in ratio_ticks(span)
+    ]
+    band = f"M{LEFT} {y(known[0])}H{WIDTH}V{y(known[-1])}H{LEFT}"
+    beyond = int(((ratios < span.low) | (ratios > span.high)).sum())
+    words = (
+        "Every pair in the order of time: the baseline's time over the arm's, above 1 the arm is"
+        f" faster. Line and band: the answer. {beyond} beyond the axis, drawn at its edge."
+    )
+    marks = [
+        *ticks,
+        line(1, "rule"),
+        f"<path class=band d='{band}'/>",
+        f"<path class=dots d='{dots}'/>",
+    ]
+    return (
+        f"<figure><svg viewBox='0 0 {WIDTH} {HEIGHT}' role=img aria-label=Pairs>{''.join(marks)}"
+        f"{line(found.value, 'answer')}</svg></figure><p class=soft>{words}</p>"
+    )
+
+
+def _effects(found: PointEvidence) -> Iterator[list[str]]:
+    for row in found.effects:
+        spec = METRICS[row["metric"]]
+        numbers = [row[name] for name in ("effect", "effect_low", "effect_high")]
+        effect, low, high = ("–" if each is None else f"{each:.4g}" for each in numbers)
+        sides = [
+            "–" if row[name] is None else f"{row[name]:,.4g} {spec.unit}"
+            for name in ("baseline_value", "arm_value")
+        ]
+        label = texts.capitalised(spec.label)
+        yield [
+            label,
+            *sides,
+            f"{effect} [{low}, {high}]",
+            str(row["n"] or ""),
+            row["verdict"] or "",
+        ]
+
+
+def _attempt(each: StoredAttempt) -> list[str]:
+    asked, spent = each.protocol, duration(each.ended_at - each.started_at)
+    return [
+        f"{each.attempt}, {each.source}, commit {(each.commit or 'not known')[:9]}",
+        f"{moment(each.started_at)}, {spent}",
+        f"{each.pairs or 0} pairs" if each.used else "not used",
+        f"{asked.pairs_min} to {asked.pairs_max} pairs, ±{100 * asked.half_width:g} %,"
+        f" {asked.budget_s:g} s",
+        ", ".join(filter(None, (each.flags, each.baseline_flags, each.arm_flags))) or "none",
+    ]
+
+
+def home_page(sweeps: Iterable[PublishedSweep]) -> str:
+    """Every sweep with its curves in small, the answer, age and environment."""
+    listed, cards = list(sweeps), []
+    known = overviews(tuple(sweep.name for sweep in listed))
+    for sweep in listed:
+        image = overview_image(known[sweep.name], CARD_CURVES) if sweep.name in known else ""
+        devices = dict.fromkeys(f"{row['device_name']} {row['host']}" for row in sweep.environments)
+        cards.append(
+            f"<article class=card><p class=soft>{escape(sweep.name)}</p><h2><a"
+            f" href={sweep.address}>{escape(sweep.answer)}</a></h2>{image}<p>"
+            f"{escape(sweep.row['question'])}</p><p class=soft>{escape(', '.join(devices))} ·"
+            f" {html.dated(sweep.measured_at)} · {sweep.row['measured']} comparisons</p></article>"
+        )
+    return html.page(QUESTION, [f"<h1>{QUESTION}</h1><div class=cards>", *cards, "</div>"])
+
+
+def feed(sweeps: Iterable[PublishedSweep], site: str) -> str:
+    """A JSON Feed of what was measured; `site` begins its addresses, empty where it is not
+    known.
+    """
+    items = [
+        {
+            "id": f"{site}{sweep.address}",
+            "url": f"{site}{sweep.address}",
+            "title": f"{sweep.name}: {sweep.answer}",
+            "content_text": sweep.row["question"],
+            "date_modified": timestamp(sweep.measured_at),
+        }
+        for sweep in sweeps
+    ]
+    version = "https://jsonfeed.org/version/1.1"
+    return json.dumps({"version": version, "title": "Breakeven", "items": items}, indent=1)
+
+
+def dataset_card(views: Sequence[str], sweeps: Iterable[PublishedSweep]) -> str:
+    """`README.md` with the front matter by which a dataset hub finds the Parquet files."""
+    configs = [f"- config_name: {name}\n  data_files: data/{name}.parquet" for name in views]
+    listed = [f"- [{sweep.name}]({sweep.address}): {sweep.answer}" for sweep in sweeps]
+    return html.fill_template("card.md", configs="\n".join(configs), sweeps="\n".join(listed))
