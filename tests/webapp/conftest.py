@@ -37,11 +37,11 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store of more than 1000 comparisons: sweeps `large`, `repeated`, `language` and `running`
+    """A store of more than 1000 answers: sweeps `large`, `repeated`, `language` and `running`
     (see `big_store.fill`).
     """
     path = tmp_path_factory.mktemp("large") / "large.db"
-    big_store.fill(path, 1000)
+    big_store.fill(path, 600)
     return str(path)
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from store.open.engine import connect_readonly
 from store.read.queries import sweep_rows
-from sweeps.number_format import p_text
 from tests.orchestrator.vision_fixtures import job as vision_job
 from tests.orchestrator.vision_fixtures import outcome as vision_outcome
 from tests.webapp import simulated, stored
@@ -57,12 +56,6 @@ def test_speed_stands_beside_accuracy(opened: Open, accurate: str) -> None:
     rows = stored.read(accurate, accuracies, "accurate", *changes[["model", "weights"]].iloc[0])
     assert list(rows["margin_lost"]) == list(-changes["margin_change"])
     assert (rows["margin_lost_low"] <= rows["margin_lost_high"]).all()
-
-
-def test_a_p_value_is_never_zero() -> None:
-    """It is bounded where it underflows, and has an equal sign in sentences."""
-    assert [p_text(p) for p in (0.0, 1e-310, 0.04217)] == ["< 1e-300", "< 1e-300", "0.042"]
-    assert [p_text(p, "= ") for p in (0.0, 0.04217)] == ["< 1e-300", "= 0.042"]
 
 
 def test_corrupted_images(opened: Open, accurate: str) -> None:

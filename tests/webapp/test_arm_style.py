@@ -134,14 +134,6 @@ def test_no_two_arms_share_a_label(
     assert len(labelled.drop_duplicates([*arm_style.KEY])) == labelled["arm"].nunique()
 
 
-def test_labels_stay_while_rows_are_filtered() -> None:
-    """A frame that has labels keeps them, though fewer arms would need fewer words."""
-    points, break_evens = arm_style.label_arms(
-        frame(("x", "{}"), ("x", "{}"), runtime=["eager", "compile"]), EMPTY
-    )
-    assert list(arm_style.label_arms(points.iloc[:1], break_evens)[0]["arm"]) == ["x, eager"]
-
-
 def test_styles() -> None:
     """Within a method arms differ in colour and dash, in order of their numbers; its first colour
     does not depend on the others.

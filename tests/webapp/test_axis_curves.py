@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -76,18 +75,6 @@ def test_metrics_do_not_share_a_chart(url: str) -> None:
     assert "Dotted" not in str(stored.drawn_speedups(points, break_evens).to_dict())
     prompt = stored.drawn_speedups(*generation(url, "ttft"), "gmacs")
     assert "GMACs of the prompt, unmodified" in str(prompt.to_dict())
-
-
-def test_macs_that_are_not_known(url: str) -> None:
-    """Points without MACs are drawn against the prompt without a promise, and against MACs there is
-    nothing to draw.
-    """
-    points, break_evens = generation(url, "tpot")
-    unknown = points.assign(gmacs_baseline=np.nan, gmacs_total=np.nan)
-    text = str(stored.drawn_speedups(unknown, break_evens).to_dict())
-    assert "if time followed" not in text
-    with pytest.raises(ValueError, match="the MACs are not known"):
-        stored.drawn_speedups(unknown, break_evens, "gmacs")
 
 
 def test_plot(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

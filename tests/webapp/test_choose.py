@@ -17,7 +17,7 @@ from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import charts, page_text, point_tables
+from tests.webapp.page_elements import page_text, point_tables
 from tests.webapp.simulated import store_outcomes
 from webapp.display import texts
 from webapp.screens import choose
@@ -84,15 +84,6 @@ def test_what_was_not_measured_is_refused_with_choices(opened: Open, filled: str
         assert page.number_input(key="tokens").value == 196
 
 
-def test_a_store_without_a_timed_arm(opened: Open, tmp_path: Path) -> None:
-    """A store that has accuracy alone has nothing to choose by."""
-    arms = [vision.topk(rate) for rate in vision.RATES]
-    url = store_outcomes(
-        tmp_path / "accuracy.db", "sweep", vision.outcome(vision.job("accuracy", arms))
-    )
-    assert "No arm was timed against the unmodified model yet." in page_text(opened(url, PAGE))
-
-
 def test_files_of_the_page(opened: Open, filled: str, tmp_path: Path) -> None:
     """Command lines, sweep and policy are shown on request, with the options of the page; the
     policy is that of the command, but for the time at which it is written.
@@ -136,23 +127,6 @@ def test_sweeps_measure_what_they_promise(filled: str) -> None:
     assert {(size, batch) for _, size, batch in questions(elsewhere)} == {(224, 8)}
     (exact,), _ = stored.read(filled, choose.advice, AdviceRequest(DEIT, 196, 1, pareto=True))
     assert stored.read(filled, sweep_for, AdviceRequest(DEIT, 196, 1), exact) == ""
-
-
-def test_figures_that_differ_are_drawn(filled: str, digits: str, opened: Open) -> None:
-    """Bars in the order of the ranking, with its intervals: the speed-up, and what some arm loses
-    of quality; not what no two arms differ by.
-    """
-    (answer,), _ = stored.read(digits, choose.advice, AdviceRequest("digits_vit_64", 64, 1))
-    (speed, bars), (lost, losses) = choose.figures_of(answer)
-    assert (speed.none, lost.none) == (1.0, 0.0)
-    assert list(bars["value"]) == [each.value for each in answer.ranking.arms]
-    assert list(bars["low"]) == [each.low for each in answer.ranking.arms]
-    assert list(bars["label"]) == list(losses["label"])
-    costs = {each.label: each.arm.costs[0].worse for each in answer.found}
-    unmodified = {choose.UNMODIFIED_LABEL: 0.0}
-    assert dict(zip(losses["label"], losses["value"], strict=True)) == costs | unmodified
-    assert len(charts(opened(digits, PAGE, model="digits_vit_64", tokens="64"))) == 2
-    assert len(charts(opened(filled, PAGE, model=DEIT, tokens="196"))) == 1
 
 
 def test_arms_differ_by_intervals() -> None:

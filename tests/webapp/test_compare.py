@@ -80,9 +80,10 @@ def test_the_history_of_a_question(sides: str, opened: Open) -> None:
     points = history_frame(stored.read(sides, read_history, question(sides), None))
     assert list(points["what"]).count("answer") == 2
     assert pd.Series(points["at"]).is_monotonic_increasing
-    text = page_text(opened(sides, PAGE, by="moon", a="x", question="none"))
-    assert "no measured answer to question none" in text
-    assert "The address has by=moon, which is not known here" in text
+    assert "no measured answer to question none" in page_text(opened(sides, PAGE, question="none"))
+    text = page_text(opened(sides, PAGE, by="moon", a="x"))
+    assert "The address has by=moon, which is not known here; sweep is shown." in text
+    assert "The address has a=x, which is not known here; " in text
 
 
 def test_one_side_is_not_compared(tmp_path: Path, opened: Open) -> None:

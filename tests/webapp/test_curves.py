@@ -9,12 +9,25 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import vl_convert
 
+from store.open.engine import connect
+from store.write.record import record
 from tests.webapp import stored
+from tests.webapp.simulated import job, outcome, store_sweep
 from webapp.charts import panels
-from webapp.charts.curves import draw_panel, line_ends
-from webapp.charts.points import GREY
-from webapp.charts.scales import Axis, Extent, ratio_ticks, x_axis
+from webapp.charts.curves import draw_panel
+from webapp.charts.points import GREY, Measure, draw_points
+from webapp.charts.quality import pareto_info
+from webapp.charts.scales import (
+    FEWEST_ROUND,
+    MAX_ROUND,
+    Axis,
+    Extent,
+    ratio_ticks,
+    round_ticks,
+    x_axis,
+)
 from webapp.display import arm_style
 
 Frames = tuple[pd.DataFrame, pd.DataFrame]
@@ -208,16 +221,6 @@ def test_of_many_arms_the_best_have_points(quickstart: Frames) -> None:
     assert view.notes[-1] == "The 12 best of 25 arms have points and names; 13 more are grey lines."
 
 
-def test_ends_of_lines_do_not_overlap() -> None:
-    """Names beside lines that end close to each other keep a line's height apart, in the order of
-    the ends.
-    """
-    points = pd.DataFrame({"arm": list("abcd"), "x": 1.0, "speedup": [1.0, 1.001, 1.002, 1.4]})
-    found = line_ends(points, list("abcd"), Extent(0.5, 2.0), 300)
-    assert list(found["arm"]) == list("abcd")
-    assert (np.diff(np.log(found["place"]) / np.log(4.0) * 300) >= 14.9).all()
-
-
 @pytest.mark.parametrize(
     ("claim", "drawn"),
     [
@@ -254,28 +257,96 @@ def test_panels(filled: str) -> None:
     assert {row["batch_size"] for row in drawn.rows(drawn.marks(1))} == {2}
 
 
-def test_points_without_an_interval(quickstart: Frames) -> None:
-    """A point with too few pairs for an interval is drawn without a bar; an arm not analysed is
-    named so.
-    """
-    points, break_evens = quickstart
-    alone = points[points["method"] == "tome"].assign(speedup_low=np.nan, speedup_high=np.nan)
-    drawn = Drawn(alone, break_evens.iloc[:0])
-    assert not {layer["mark"]["type"] for layer in drawn.layers()} & {"errorbar", "area"}
-    assert {row["interval"] for row in drawn.points} == {"–"}
-    assert not drawn.claims
-
-
 def test_ticks() -> None:
-    """Ticks are the tokens measured, tenths of what is saved, and round ratios around 1, apart
-    enough to read.
+    """Ticks are the tokens measured, tenths of what is saved, round ratios around 1, or round
+    numbers: apart enough to read, and enough for the scale.
     """
     assert x_axis("tokens", pd.Series([196.0, 4.0, 16.0, 16.0])).to_dict()["values"] == [4, 16, 196]
     saved = x_axis("gmacs_saved", pd.Series([-0.05, 0.31]), "Saved").to_dict()
     assert saved["values"] == [-0.1, 0.0, 0.1, 0.2, 0.3, 0.4]
     assert ratio_ticks(Extent(1 / 2.2, 2.2)) == [0.5, 0.7, 0.8, 1.0, 1.2, 1.5, 2]
+    for low, high, expected in (
+        (0.016, 1.3, [0.02, 0.05, 0.1, 0.2, 0.5, 1]),
+        (33, 40, [34, 36, 38, 40]),
+        (1e-3, 1e6, [0.001, 0.1, 10, 1000, 1e5]),
+        (7.0, 7.0, [7.0]),
+    ):
+        assert round_ticks(low, high) == pytest.approx(expected)
+    for decades in range(1, 9):
+        assert FEWEST_ROUND <= len(round_ticks(1.3, 1.3 * 10**decades)) <= MAX_ROUND
     for most in (1.05, 4.0, 80.0):
         ticks = ratio_ticks(Extent(1 / most, most))
         assert 1.0 in ticks
         assert 3 <= len(ticks) <= 15
         assert all(np.log(b / a) >= 2 * np.log(most) / 14 - 1e-9 for a, b in pairwise(ticks))
+
+
+SIZES = (64, 96, 128, 160, 192)
+
+
+@pytest.fixture(scope="module")
+def two_hosts(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A sweep measured whole on one host, and at three of its five sizes on another."""
+    url = str(tmp_path_factory.mktemp("hosts") / "hosts.db")
+    store_sweep(url, "hosts", [job(size) for size in SIZES], outcome)
+    engine = connect(url)
+    for size in SIZES[:3]:
+        record(engine, None, None, outcome(job(size)).model_copy(update={"host": "lost"}))
+    engine.dispose()
+    return url
+
+
+def test_each_host_has_its_panel(two_hosts: str) -> None:
+    """No panel mixes points of two hosts; titles name them, and one host alone goes unnamed."""
+    points, break_evens = stored.labelled_speedups("hosts", two_hosts)
+    found = list(panels.curve_panels(points, break_evens))
+    assert [(panel.about["host"], len(panel.points)) for panel in found] == [
+        ("lost", 15),
+        ("simulated", 25),
+    ]
+    assert {frozenset(panel.break_evens["host"]) for panel in found} == {
+        frozenset(["lost"]),
+        frozenset(["simulated"]),
+    }
+    titles = [
+        str(view["vconcat"][0]["title"]["subtitle"])
+        for view in stored.drawn_speedups(points, break_evens).to_dict()["vconcat"]
+    ]
+    assert ["host lost" in titles[0], "host simulated" in titles[1]] == [True, True]
+    alone = stored.drawn_speedups(points[points["host"] == "simulated"], break_evens).to_dict()
+    assert "host" not in str(alone["vconcat"][0]["vconcat"][0]["title"])
+
+
+TIME = Measure("ms", "Time of a forward, ms", "lower", "log")
+LOSS = Measure("worse", "Loss of top-1, points", "lower")
+
+
+def arms(**more: list[object]) -> pd.DataFrame:
+    base = {
+        "arm": ["the unmodified model", "topk keep_rate=0.5", "tome r=8", "not timed"],
+        "ms": [10.0, 6.0, 12.0, None],
+        "ms_low": [9.9, 5.8, 11.0, None],
+        "ms_high": [10.1, 6.2, 13.0, None],
+        "worse": [0.0, 1.2, 0.4, 1.0],
+        "worse_low": [0.0, 0.9, None, 0.9],
+        "worse_high": [0.0, 1.5, None, 1.1],
+        "front": [True, True, False, True],
+    }
+    return pd.DataFrame(base | more)
+
+
+def test_points_intervals_and_names() -> None:
+    """Arms with both figures are drawn, each interval that is known as a rule; the front is filled;
+    of few arms all are named.
+    """
+    info = pareto_info(arms(), TIME, LOSS, colors={})
+    assert [len(each.known_ends(info.rows)) for each in (info.x, info.y)] == [3, 2]
+    assert list(info.rows["hollow"]) == [False, False, True]
+    named = {name for each in info.texts for name in each.rows["text"]}
+    assert named == {"the unmodified model", "topk keep_rate=0.5", "tome r=8"}
+    spec = draw_points(info).to_dict()
+    kinds = [layer["mark"]["type"] for layer in spec["layer"]]
+    assert kinds == ["rule", "rule", "point", "point", "text", "text"]
+    title = spec["layer"][2]["encoding"]["x"]["axis"]["title"]
+    assert title == "Time of a forward, ms (less is better)"
+    assert vl_convert.vegalite_to_svg(spec).startswith("<svg")

@@ -5,21 +5,32 @@ is not known.
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from orchestrator.report.data import load_report
 from orchestrator.report.why import why_sections
-from store.open.engine import connect, connect_readonly
+from store.open.engine import connect_readonly
 from store.read.audits import audit_of_sweep
 from store.read.profiling import ProfiledCondition, explain_profiles
 from store.read.queries import sweep_rows
-from store.rows.profiles import keep_peaks
+from sweeps.analysis.rows import CostModelRow
+from sweeps.analysis.waterfall import TimeStep
 from sweeps.model.profile import Peaks
-from tests.webapp import simulated, stored
+from sweeps.text.explanation import step_label
+from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
 from tests.webapp.page_elements import charts, page_text
+from webapp.charts.explain import (
+    cost_info,
+    roofline_info,
+    waterfall_chart,
+    waterfall_rows,
+)
+from webapp.charts.points import BLUE, ORANGE, SIDE_COLORS, draw_points
 from webapp.display import texts
 from webapp.screens import explain
 from workers.methods.arm_labels import params_label
@@ -61,25 +72,6 @@ def test_the_reasons_are_those_of_the_report(opened: Open, profiled: str) -> Non
     assert "At 64 px (16 tokens): " in words
     assert "At 224 px (196 tokens): " in words
     assert "profile: {}" not in words
-
-
-def test_the_unmodified_model_stands_beside_the_peak(opened: Open, tmp_path: Path) -> None:
-    """What it reaches at its best size, the peak with its kernel, and where it is far below what to
-    try.
-    """
-    url = explained_store(tmp_path / "s.db")
-    engine = connect(url)
-    rows = sweep_rows(engine, "explained", "speedup")
-    best = (2e3 * rows["gmacs_baseline"] * rows["batch_size"] / rows["baseline_ms"]).max()
-    (threads,) = set(rows["threads"])
-    for share, kernel, more in ((0.8, "torch.mm", ")."), (0.25, "oneDNN", "): another runtime")):
-        peak = {"gflops": best / share, "gb_per_s": 1, "dtype": "float32", "threads": threads}
-        keep_peaks(engine, simulated.ENVIRONMENT, "simulated", [Peaks(**peak, kernel=kernel)])
-        page = opened(url, PAGE, sweep="explained", arm=TOPK, more="In words")
-        near = f"{best / share:.3g} GFLOP/s in float32 ({100 * share:.0f} %; peak by {kernel}{more}"
-        reached = f"The unmodified model reaches {best:.3g} of this CPU's {near}"
-        assert reached in unescape(page_text(page))
-    engine.dispose()
 
 
 def test_what_needs_a_reason_comes_first(opened: Open, profiled: str, filled: str) -> None:
@@ -184,3 +176,86 @@ def test_promise_and_ceiling_stand_beside_the_points() -> None:
     assert explain.most_surprising(found) == "topk"
     for wrong in ({"verdict": ["faster", "insufficient"]}, {"flags": ["", "thermal_slowdown"]}):
         assert explain.with_promises(points.assign(**wrong))[known].isna().all(axis=None)
+
+
+NAN = float("nan")
+TEXTS = (
+    *("environment", "device", "device_name", "model", "weights", "dtype", "attention", "kind"),
+    *("method", "params", "baseline", "baseline_id", "host", "metric", "curve_id", "verdict"),
+)
+COSTS = CostModelRow(
+    **dict.fromkeys(TEXTS, ""),
+    points=3,
+    work_unit="GMAC",
+    alpha=0.005,
+    alpha_baseline=0.004,
+    beta=0.016,
+    beta_baseline=0.015,
+)
+
+
+def layers(chart: Any) -> list[dict[str, Any]]:
+    spec = chart.to_dict()
+    rows = [layer | {"rows": spec["datasets"][layer["data"]["name"]]} for layer in spec["layer"]]
+    assert spec.get("height") is not None
+    return rows
+
+
+def test_a_waterfall_leads_from_one_time_to_the_other() -> None:
+    """Savings and losses in their colours, with true signs; the arm in its own."""
+    steps = [
+        TimeStep("baseline", 0, 4),
+        TimeStep("promise", 4, 2),
+        TimeStep("class", 2, 3.2, "host"),
+        TimeStep("arm", 0, 3.2),
+    ]
+    found = waterfall_rows(steps, "cpu", "#123456")
+    assert list(found["label"]) == [step_label(step, "cpu") for step in steps]
+    assert list(found["words"]) == ["4 ms", "−2 ms", "+1.2 ms", "3.2 ms"]
+    assert list(found["color"]) == [SIDE_COLORS["baseline"], BLUE, ORANGE, "#123456"]
+    assert waterfall_chart(found).to_dict()["layer"][0]["encoding"]["x2"] == {"field": "end"}
+
+
+def test_points_outside_of_the_fit_are_hollow_and_no_line_reaches_them() -> None:
+    """The lines span the points that count."""
+    rows = [
+        (side, work, 5.0, f"{work} px", work > 0.1)
+        for work in (0.05, 0.2, 1.0)
+        for side in ("baseline", "arm")
+    ]
+    points = pd.DataFrame(rows, columns=["side", "work", "ms", "size", "in_fit"])
+    info = cost_info(points, COSTS)
+    joined, line = info.lines
+    assert set(joined.rows["line"]) == {"0.05 px", "0.2 px", "1.0 px"}
+    assert line.rows["work"].min() == pytest.approx(0.2)
+    assert list(info.rows["hollow"]) == [True, True, False, False, False, False]
+    *_, full, hollow = layers(draw_points(info))
+    assert (hollow["mark"]["filled"], full["mark"]["filled"]) == (False, True)
+    assert len(cost_info(points, replace(COSTS, alpha=None)).lines) == 1
+
+
+def test_the_roof_is_where_the_peaks_meet() -> None:
+    """Its ridge lies at their ratio, and points above it stay in the picture."""
+    row = {
+        "label": "dense",
+        "side": "baseline",
+        "name": "baseline",
+        "gflops": 50.0,
+        "gb_per_s": 2.0,
+        "limit": "neither",
+    }
+    peaks = Peaks(gflops=100, gb_per_s=10, dtype="float32")
+    info = roofline_info(pd.DataFrame([row]), peaks)
+    (roof,) = info.lines
+    places = zip(roof.rows["intensity"], roof.rows["gflops"], strict=True)
+    assert set(places) >= {(10.0, 100.0), (50.0, 100.0)}
+    assert list(info.rows["intensity"]) == [25]
+    _, marks, *texts = layers(draw_points(info))
+    assert marks["encoding"]["shape"]["scale"]["range"] == ["square"]
+    assert [each["rows"][0]["text"] for each in texts] == [
+        "baseline",
+        "100 GFLOP/s, measured",
+        "10 GB/s, measured",
+    ]
+    with pytest.raises(ValueError, match="both known"):
+        roofline_info(pd.DataFrame([{**row, "gb_per_s": NAN}]), peaks)

@@ -14,7 +14,6 @@ from tests.webapp.simulated import ROUNDS, SIZES, job, outcome, store_sweep, tom
 from webapp.charts import panels
 from webapp.charts.curves import draw_panel
 from webapp.charts.panels import ranked_arms
-from webapp.display import texts
 from webapp.display.arm_style import arm_styles
 from webapp.screens import answer, explain
 
@@ -45,19 +44,6 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> str:
         outcome,
     )
     return url
-
-
-def test_pairs_stand_for_the_number(short: str) -> None:
-    """Estimates are counts of pairs, without an interval; with enough pairs nothing changes."""
-    points = texts.with_words(stored.labelled_speedups("mixed", short)[0])
-    few = points["verdict"] == "insufficient"
-    assert 0 < few.sum() < len(points)
-    assert set(points.loc[few, "image_size"]) == {SIZES[-1]}
-    assert set(points.loc[few, "pairs_min"]) == {REQUIRED}
-    assert set(points.loc[few, "estimate"]) == {REACHED}
-    assert set(points.loc[few, "interval"]) == {"–"}
-    assert points.loc[~few, "estimate"].str.fullmatch(r"\d\.\d{3}×").all()
-    assert texts.with_enough_pairs(points)["speedup"].isna().tolist() == few.tolist()
 
 
 def test_nothing_is_ranked_or_claimed_by_them(short: str) -> None:

@@ -8,7 +8,6 @@ from playwright.sync_api import Browser, expect
 from store.open.engine import connect_readonly
 from store.read.evidence.history import measured_days, sweep_trends
 from tests.fixtures.nightly import RATES, chain
-from tests.webapp.conftest import Open
 from tests.webapp.served import CHART, WAIT_MS, Watch
 from webapp.charts.compare import trend_info
 from webapp.display.arm_style import ArmStyle
@@ -73,11 +72,3 @@ def test_the_page(falling: str, served: Callable[[str], str], browser: Browser) 
     expect(beside).to_have_count(0, timeout=WAIT_MS)
     watch.check()
     page.close()
-
-
-def test_nothing_moved(filled: str, opened: Open) -> None:
-    """One day decides nothing: the sentence of the terminal, and no rule."""
-    app = opened(filled, "screens/history.py", sweep="quickstart")
-    shown = " ".join(html.proto.body for html in app.get("html"))
-    assert "with fewer than 4 measurements" in shown
-    assert "slower since" not in shown

@@ -4,11 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from store.open.engine import connect_readonly
-from store.read.queries import sweep_rows
-from store.rows.frames import rows_of
-from sweeps.analysis.memory_limits import memory_limits
-from sweeps.analysis.rows import FailureRow, SpeedupRow
 from sweeps.model.job import Job
 from sweeps.model.outcome import Failure, Outcome
 from tests.webapp.conftest import Open
@@ -44,12 +39,11 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
-@pytest.mark.parametrize("axis", ["tokens", "gmacs"])
-def test_crosses(full: str, axis: str) -> None:
+def test_crosses(full: str) -> None:
     """Each at the tokens or GMACs of the size that does not fit, as high as the end of its curve,
     and the arm has a colour.
     """
-    ((info,),) = find_panels("full", axis, url=full).panels
+    ((info,),) = find_panels("full", "gmacs", url=full).panels
     (marks,) = (
         layer.data.set_index("arm")
         for layer in curve_layers(info, 330, title="")
@@ -65,17 +59,6 @@ def test_crosses(full: str, axis: str) -> None:
         assert marks.loc[arm, "speedup"] == end["speedup"]
         assert arm in info.styles
     assert all(any(words in note for note in info.notes) for words in WORDS)
-
-
-def test_a_size_at_which_nothing_fits(full: str) -> None:
-    """Its tokens are in proportion to the pixels, its MACs are not known."""
-    engine = connect_readonly(full)
-    failures = rows_of(sweep_rows(engine, "full", "failures"), FailureRow)
-    points = rows_of(sweep_rows(engine, "full", "speedup"), SpeedupRow)
-    smaller = [point for point in points if point.image_size < 192]
-    limits = memory_limits(failures, smaller).values()
-    found = {each.row.image_size: each[1:] for each in limits}
-    assert found == {192: (True, 144, None), 224: (True, 196, None)}
 
 
 def test_words(full: str, opened: Open, tmp_path: Path) -> None:

@@ -7,9 +7,13 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from sqlalchemy import event
 
+from store.open.engine import connect, connect_readonly
 from store.rows.frames import rows_of
+from store.write.submission import NewSweep, submit_sweep
 from sweeps.analysis.labels import conclude_speedup
 from sweeps.analysis.rows import SpeedupRow
 from sweeps.text.effects import effect_word
@@ -25,6 +29,8 @@ from tests.webapp.page_elements import (
 )
 from tests.webapp.simulated import job, outcome, store_sweep
 from webapp import queries
+from webapp.widgets.answers import overviews
+from webapp.widgets.filters import FilterPlan, plan_choices
 
 SCREENS = Path(__file__).parents[2] / "webapp" / "screens"
 PAGES = ["", *(f"screens/{file.name}" for file in SCREENS.glob("[!_]*.py"))]
@@ -152,3 +158,106 @@ def test_a_store_that_is_moved_while_open(opened: Open, filled: str, tmp_path: P
     assert not app.exception
     elsewhere.rename(url)
     assert "Simulated CPU · float32" in page_text(app.run())
+
+
+@pytest.fixture(scope="module")
+def counts(filled: str) -> pd.DataFrame:
+    return stored.read(filled, queries.panels, "batches")
+
+
+def chosen(plan: FilterPlan) -> dict[str, str]:
+    return {choice.key: choice.value for choice in plan.choices}
+
+
+def test_the_fullest_panel_is_the_default(counts: pd.DataFrame) -> None:
+    """Batch 1 is measured at all sizes, batch 2 lacks one; a column with one value offers no
+    choice.
+    """
+    plan = plan_choices("batches", counts, {})
+    assert chosen(plan) == {"panels": "one panel", "batch": "1"}
+    assert plan.scope.fixed["batch_size"] == 1
+    assert plan.scope.fixed["new_tokens"] is None
+
+
+def test_a_facet_leaves_its_column_free(counts: pd.DataFrame, filled: str) -> None:
+    """With a panel for each batch the batch is not fixed, and the points of both are read."""
+    plan = plan_choices("batches", counts, {"panels": ["batch"]})
+    assert plan.scope.facet == "batch_size"
+    assert "batch_size" not in plan.scope.fixed
+    points, break_evens = stored.read(filled, queries.scope_points, plan.scope)
+    assert set(points["batch_size"]) == set(break_evens["batch_size"]) == {1, 2}
+
+
+def test_rows_of_a_scope(counts: pd.DataFrame, filled: str) -> None:
+    """Values of the address are taken where they exist; rows of views are those of the conditions
+    and arms.
+    """
+    requested = {"batch": ["2"], "method": ["topk", "magic"], "model": ["resnet"]}
+    plan = plan_choices("batches", counts, requested)
+    scope = plan.scope
+    assert chosen(plan)["batch"] == "2"
+    assert scope.chosen["method"] == ("topk",)
+    assert scope.fixed["model"] == "deit_small_patch16_224"
+    points, _ = stored.read(filled, queries.scope_points, scope)
+    assert set(points["batch_size"]) == {2}
+    assert set(points["arm"]) == {"topk keep_rate=0.5", "topk keep_rate=0.7"}
+    assert len(stored.read(filled, queries.scope_rows, scope, "effect")) == len(points)
+    assert "speedup.batch_size = 2" in queries.scope_sql(scope)
+
+
+def test_an_arm_of_the_address(opened: Open, filled: str) -> None:
+    """An arm in the address is highlighted; one that is not there is reported, as are a sweep, a
+    batch and a parameter; the newest measured sweep, which is shown instead, stands in the address.
+    """
+    app = opened(filled, sweep="quickstart", arm="topk keep_rate=0.7")
+    assert app.selectbox(key="arm").value == "topk keep_rate=0.7"
+    assert "jobs ended" not in page_text(app)
+    app = opened(filled, sweep="qickstart", batch="77", bacth="1", arm="nothing")
+    words = page_text(app)
+    for reported in (
+        "The address has sweep=qickstart, which is not known here; batches is shown.",
+        "The address has batch=77, which is not known here; 1 is shown.",
+        "The address has bacth, which this page does not take.",
+        "The address has arm=nothing, which is not known here.",
+        "batches on cpu: 15 of 16 jobs ended",
+    ):
+        assert reported in words
+    assert app.query_params["sweep"] == "batches"
+
+
+HOME = "screens/home.py"
+
+
+def test_every_sweep_has_its_answer(opened: Open, large: str) -> None:
+    """The headline is that of the page Answer of the sweep; it has its age, and whether it is
+    new.
+    """
+    names = tuple(row["name"] for row in stored.read(large, queries.measured_sweeps))
+    known = stored.read(large, overviews, names)
+    words = " ".join(html_texts(opened(large, HOME)))
+    assert f"{len(names)} of {len(names)} sweeps new in the last seven days" in words
+    for name in ("large", "language"):
+        assert f"{known[name].headline} " in words
+        assert known[name].headline in html_texts(opened(large, sweep=name))
+        assert any(value for _, points in known[name].curves for _, value in points)
+
+
+def test_a_sweep_without_a_speedup(opened: Open, tmp_path: Path) -> None:
+    url = str(tmp_path / "waiting.db")
+    submit_sweep(connect(url), NewSweep("trial", "text", "What pays?"), [], [])
+    assert "No speed-up was measured" in " ".join(html_texts(opened(url, HOME)))
+
+
+def test_one_query_for_all_sweeps(large: str) -> None:
+    """Its number does not grow with the sweeps."""
+    counted = []
+    for names in (("large",), ("large", "repeated", "language", "running")):
+        engine = connect_readonly(large)
+        statements: list[str] = []
+        event.listen(
+            engine, "before_cursor_execute", lambda *given, kept=statements: kept.append(given[2])
+        )
+        assert set(overviews.__wrapped__(engine, names)) == set(names)
+        counted.append(sum("FROM" in text for text in statements))
+        engine.dispose()
+    assert counted[0] == counted[1] == 3

@@ -1,15 +1,21 @@
-"""Promise chart and break-even map on a simulated store whose truth is known."""
+"""The page Promise, its chart and its break-even map on a simulated store whose truth is known."""
+
+import re
 
 import pandas as pd
 import pytest
 import vl_convert
 
 from tests.webapp import stored
+from tests.webapp.conftest import Open
+from tests.webapp.page_elements import page_text
 from webapp.charts.points import draw_points
 from webapp.charts.promise import break_even_map, promise_info
 from webapp.display import texts
 from webapp.queries import sweep_break_evens
 from webapp.screens.promise import axes_of, in_scope, label_curves, map_frame, values_of
+
+PAGE = "screens/promise.py"
 
 
 def test_promise_against_speedup(filled: str) -> None:
@@ -61,17 +67,6 @@ def test_map_of_arms_and_batches(filled: str) -> None:
     assert set(in_scope(found, fixed, ("arm", "arm"))["batch_size"]) == {1}
 
 
-def test_a_method_has_its_earliest_arm(filled: str) -> None:
-    """Along methods a cell shows the arm that pays first, and names it."""
-    found = label_curves(
-        stored.read(filled, sweep_break_evens, "quickstart", "latency"), ("batch_size", "method")
-    )
-    cells = map_frame(found, "batch_size", "method").set_index("row")
-    assert cells.loc["topk", "label"].endswith("(of 2 arms the one that pays first)")
-    with pytest.raises(ValueError, match="each curve needs several sizes"):
-        break_even_map(cells.iloc[:0], [], [], ("Batch", "Method"))
-
-
 def test_an_axis_leaves_the_labels_of_arms() -> None:
     """With runtimes along an axis, an arm that overrides its runtime is the same arm as the one
     that does not.
@@ -92,3 +87,34 @@ def test_an_axis_leaves_the_labels_of_arms() -> None:
     assert set(labelled["arm"]) == {"topk keep_rate=0.5"}
     assert list(labelled["runtime"]) == ["eager", "compile"]
     assert len(set(label_curves(pd.DataFrame(rows), ("dtype", "arm"))["arm"])) == 2
+
+
+def test_shares_and_map(opened: Open, filled: str) -> None:
+    """A sentence for each method, with the points that it rests on; two charts: the promise and the
+    map.
+    """
+    page = opened(filled, PAGE, sweep="quickstart")
+    words = page_text(page)
+    assert "random (control): " in words
+    assert "of the promised saving arrives at the median (" in words
+    assert "tome: none of the promised saving arrives at the median" in words
+    shares = re.search(r"topk (\d+) %, tome (−\d+) % of the promised saving arrives ", words)
+    assert shares is not None
+    assert f"topk: {shares[1]} % of" in words
+    assert f"at the median, {shares[2]} %" in words
+    assert len(page.get("vega_lite_chart")) == 2
+    assert not page.exception
+
+
+def test_axes_of_the_map_are_in_the_address(opened: Open, filled: str) -> None:
+    """Rows and columns are chosen among what varies in the sweep, and a link keeps them; with panels
+    by batch there is a chart of the promise for each, and one map.
+    """
+    page = opened(filled, PAGE, sweep="batches", panels="batch", down="Method", across="Arm")
+    rows, columns = (page.selectbox(key=key) for key in ("down", "across"))
+    assert rows.options == ["Arm", "Method", "Batch"]
+    assert (rows.value, columns.value) == ("Method", "Arm")
+    assert len(page.get("vega_lite_chart")) == 3
+    assert "Batch: 2" in page_text(page)
+    rows.set_value("Batch").run()
+    assert page.selectbox(key="across").options == ["Arm", "Method"]

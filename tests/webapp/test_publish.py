@@ -280,15 +280,15 @@ def test_refusals(tmp_path: Path, filled: str, empty: str) -> None:
         published(tmp_path / "site", filled)
 
 
-def test_a_full_disk_is_said(tmp_path: Path, filled: str) -> None:
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
     """By the command, in one line; what was written is taken over by the next publication."""
     limited = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000));"
         " from webapp.__main__ import main; sys.exit(main(sys.argv[1:]))"
     )
     root = tmp_path / "site"
-    command = [sys.executable, "-c", limited, "publish", str(root), "--db", filled]
-    command += ["--sweep", "quickstart"]
+    url = store_outcomes(tmp_path / "one.db", "one", outcome(job(64)))
+    command = [sys.executable, "-c", limited, "publish", str(root), "--db", url]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 2
     assert re.fullmatch(
@@ -296,8 +296,8 @@ def test_a_full_disk_is_said(tmp_path: Path, filled: str) -> None:
     )
     assert done.stdout.startswith("host simulated → machine-")
     assert not list(root.rglob("*.part"))
-    published(root, filled, "quickstart")
-    assert published(root, filled, "quickstart").changed == 0
+    published(root, url)
+    assert published(root, url).changed == 0
 
 
 def test_vendored_files_are_named() -> None:

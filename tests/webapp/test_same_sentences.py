@@ -11,7 +11,6 @@ from orchestrator.report.data import load_report
 from orchestrator.report.generation import generation_sections
 from orchestrator.report.speedup import speedup_sections
 from tests.store.language_fixtures import a_generation, a_generation_job, larosa
-from tests.webapp import simulated
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import cells, page_text
 from tests.webapp.simulated import store_outcomes
@@ -33,23 +32,6 @@ def test_images(opened: Open, filled: str, axis: str) -> None:
     assert axis != "tokens" or share in page_text(app)
     arm, sentence = next(iter(shown.items()))
     assert axis != "tokens" or best == f"{arm}: {sentence}."
-
-
-def test_mean_times_that_disagree(opened: Open, tmp_path: Path) -> None:
-    """An arm of which some forwards take three times as long: report and page have both numbers."""
-    found = simulated.outcome(simulated.job(224))
-    assert found.samples is not None
-    rows = [
-        (row[0], row[1] * (3 if number % 4 == 1 else 1), *row[2:])
-        for number, row in enumerate(found.samples.seconds)
-    ]
-    samples = found.samples.model_copy(update={"seconds": tuple(rows)})
-    url = store_outcomes(
-        tmp_path / "uneven.db", "uneven", found.model_copy(update={"samples": samples})
-    )
-    (section,) = answer_sections(load_report(url, "uneven"))
-    (line,) = [each.text for each in section.lines if "by mean times" in each.text]
-    assert f"{line[1:]}." in page_text(opened(url, sweep="uneven")).replace("×", "x")
 
 
 def test_language(opened: Open, tmp_path: Path) -> None:

@@ -1,17 +1,15 @@
 """The page SQL: examples that run, results to keep, and errors in plain words."""
 
 import io
-import re
 
 import pandas as pd
 import pytest
 
 from store.errors import StoreError
-from store.read.user_sql import EXAMPLES, ONE_ROW_PER, Result, run_query
+from store.read.user_sql import EXAMPLES, Result, run_query
 from store.views.public import TABLES
 from sweeps.model.flags import split_flags, wrong
 from sweeps.stats.pooling import realised_of
-from tests.orchestrator.commands import ROOT
 from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
@@ -19,14 +17,6 @@ from webapp.screens import sql as sql_page
 from webapp.screens.sql import frame_of, parquet
 
 PAGE = "screens/sql.py"
-
-
-def test_the_query_of_the_address_is_run(opened: Open, large: str) -> None:
-    """Its rows are a table."""
-    app = opened(large, PAGE, sql="SELECT method, speedup FROM speedup LIMIT 3")
-    (found,) = (element.value for element in app.dataframe)
-    assert list(found.columns) == ["method", "speedup"]
-    assert "3 rows, 2 columns" in page_text(app)
 
 
 def test_examples_find_rows(opened: Open, large: str) -> None:
@@ -77,13 +67,14 @@ def test_errors_are_plain(opened: Open, filled: str, monkeypatch: pytest.MonkeyP
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     )
     monkeypatch.setattr(sql_page, "SECONDS", sql_page.SECONDS / 50)
+    monkeypatch.setenv("BREAKEVEN_DB", filled)
     for sql, why in (
         ("DELETE FROM sweep", "only reading is allowed"),
         ("SELECT spedup FROM speedup", "did you mean speedup"),
         (endless, "it took longer than 0.2 s"),
     ):
         with pytest.raises(StoreError, match=why):
-            stored.read(filled, sql_page.result_of, sql)
+            sql_page.result_of(sql)
     app = opened(filled, PAGE, sql="SELECT 1; SELECT 2")
     assert "one statement at a time" in page_text(app)
     assert not app.dataframe
@@ -104,12 +95,3 @@ def test_results_can_be_kept() -> None:
     assert again["mixed"].tolist() == ["1", "one"]
     assert again["blob"].iloc[0] == "3 bytes"
     assert again["a (2)"].tolist() == ["x", "=1+1"]
-
-
-def test_views_are_documented_as_in_the_docs() -> None:
-    """Every view, with the words of the table in docs/views.md."""
-    page = (ROOT / "docs/views.md").read_text(encoding="utf-8")
-    assert (
-        dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \| [^|]+ \|$", page, re.MULTILINE)) == ONE_ROW_PER
-    )
-    assert set(ONE_ROW_PER) == set(TABLES)

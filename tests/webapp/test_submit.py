@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from store.errors import StoreError
 from store.open.engine import connect, connect_readonly
@@ -18,7 +18,6 @@ from tests.orchestrator.commands import SWEEP
 from tests.webapp.served import WAIT_MS, Watch, served_app
 from webapp.widgets import queueing
 
-TOKEN = "tiny-secret"
 STEPS = "schema: 1\nname: steps\n"
 
 
@@ -86,41 +85,38 @@ def test_without_the_option(
     assert [(each.name, each.state) for each in found] == [("waits", "queued")]
 
 
-def check(page: Page, text: str) -> None:
-    page.get_by_role("textbox", name="Sweep").fill(text)
-    page.get_by_role("button", name="Check").click()
-
-
-def test_from_a_file_to_the_queue(tmp_path: Path, browser: Browser) -> None:
-    """Without a store yet: a wrong sweep has the message of `breakeven plan`, a right one its
-    counts; it is queued as its sender, paused, resumed and cancelled. Nobody comes without a token.
+def test_from_a_file_to_the_queue(store: str, tmp_path: Path, browser: Browser) -> None:
+    """A wrong sweep has the message of `breakeven plan`, a right one its counts; it is queued as its
+    sender, paused, resumed and cancelled; what failed is queued again from the page Runs. Nobody
+    comes without the token, which is made up and printed.
     """
-    url = str(tmp_path / "new.db")
-    options = ("--allow-submit", "--token", TOKEN)
-    with served_app(url, tmp_path, *options) as address:
+    with served_app(store, tmp_path, "--allow-submit") as address:
+        (log,) = tmp_path.glob("*.log")
+        token = re.search(r"\?token=([\w-]{32}) ", log.read_text())
+        assert token is not None
         page = browser.new_page()
         page.goto(f"{address}/submit")
         expect(page.get_by_text("This app needs its token")).to_be_visible(timeout=WAIT_MS)
         page.close()
         page = browser.new_page()
         watch = Watch(page, address)
-        page.goto(f"{address}/submit?token={TOKEN}")
+        page.goto(f"{address}/submit?token={token[1]}")
         wrong = tmp_path / "wrong.yaml"
         wrong.write_text(SWEEP.replace("keep_rate: 0.5", "keep_rate: 1.5"))
         page.locator("input[type=file]").set_input_files(wrong)
-        expect(page.get_by_role("textbox", name="Sweep")).to_have_value(
-            wrong.read_text(), timeout=WAIT_MS
-        )
+        field = page.get_by_role("textbox", name="Sweep")
+        expect(field).to_have_value(wrong.read_text(), timeout=WAIT_MS)
         page.get_by_role("button", name="Check").click()
         expect(page.get_by_text("sweep.yaml:")).to_contain_text("keep_rate", timeout=WAIT_MS)
         assert page.get_by_role("button", name="Queue it").count() == 0
-        check(page, SWEEP)
+        field.fill(SWEEP)
+        page.get_by_role("button", name="Check").click()
         expect(page.get_by_text("3 comparisons in 3 jobs")).to_be_visible(timeout=WAIT_MS)
         page.get_by_role("spinbutton", name="Priority").fill("7")
         page.get_by_role("textbox", name="Your name").fill("<b>Ann")
         page.get_by_role("button", name="Queue it").click()
         expect(page.get_by_text("1 tiny: queued")).to_be_visible(timeout=WAIT_MS)
-        engine = connect_readonly(url)
+        engine = connect_readonly(store)
         (sent,) = submissions(engine)
         assert (sent.name, sent.text, sent.priority) == ("tiny", SWEEP, 7)
         assert sent.submitted_by == "<b>Ann (page)"
@@ -133,21 +129,11 @@ def test_from_a_file_to_the_queue(tmp_path: Path, browser: Browser) -> None:
         expect(page.get_by_role("button", name="Cancel")).to_have_count(0, timeout=WAIT_MS)
         ended = find_submission(engine, 1)
         assert (ended.state, ended.why.endswith("(page)")) == ("cancelled", True)
+        page.goto(f"{address}/runs?sweep=quickstart")
+        page.get_by_role("button", name="Queue the failed ones again").click(timeout=WAIT_MS)
+        expect(page.get_by_text("2 quickstart: queued").first).to_be_visible(timeout=WAIT_MS)
+        queued = find_submission(engine, 2)
+        assert queued.options == ("--remeasure", "--only", "failed")
+        assert queued.text == "name: quickstart"
         watch.check()
         page.close()
-
-
-def test_a_retry(store: str, tmp_path: Path, browser: Browser) -> None:
-    """What failed is queued again from the page Runs. A token is made up and printed."""
-    with served_app(store, tmp_path, "--allow-submit") as address:
-        (log,) = tmp_path.glob("*.log")
-        token = re.search(r"\?token=(\S+)", log.read_text())
-        assert token is not None
-        page = browser.new_page()
-        page.goto(f"{address}/runs?sweep=quickstart&token={token[1]}")
-        page.get_by_role("button", name="Queue the failed ones again").click(timeout=WAIT_MS)
-        expect(page.get_by_text("1 quickstart: queued").first).to_be_visible(timeout=WAIT_MS)
-        page.close()
-    (queued,) = submissions(connect_readonly(store))
-    assert queued.options == ("--remeasure", "--only", "failed")
-    assert queued.text == "name: quickstart"

@@ -14,6 +14,7 @@ from webapp.display import texts
     ("printed", "shown"),
     [
         ("1.5x [1.4x, 2x], not 64x96 px", "1.5× [1.4×, 2×], not 64x96 px"),
+        *(("tiny_4xl 0x10 v1.5x2 max 2 x 3 arm r=8xy",) * 2,),
         ("-0.5 points [-1, 2], at --seed=-1 of a-1", "−0.5 points [−1, 2], at --seed=-1 of a-1"),
         (
             "10,000 pairs, 1,234,567 rows, layers=[4,128]",
@@ -71,21 +72,3 @@ def test_words_and_numbers_are_those_of_the_report(verdict: str) -> None:
             )
             assert (effect_word(shown), shown.interval) == (effect_word(printed), printed.interval)
             assert shown.estimate == printed.estimate.replace("x", "×")
-
-
-def test_a_verdict_on_an_arm_that_removes_nothing() -> None:
-    """The verdict is that of the interval, and its reason adds that no tokens are the cause."""
-    bounds: dict[str, Any] = {
-        "speedup": 0.971,
-        "speedup_low": 0.954,
-        "speedup_high": 0.988,
-        "verdict": "slower",
-        "floor": 0.02,
-    }
-    reason = texts.interval_reason(stored.a_point(**bounds))
-    assert reason == "the whole interval lies below 1"
-    assert (
-        texts.interval_reason(stored.a_point(**bounds, flags="no_effect"))
-        == "the whole interval lies below 1; it removes nothing here, so that this is no effect of"
-        " fewer tokens"
-    )
