@@ -117,7 +117,7 @@ def test_a_large_store_comes_up(opened: Open, large: str, page: str) -> None:
     assert words
     if not page:
         assert words.count(" · against ") == 1
-        assert {"sweep", "batch", "arm"} <= {control.key for control in app.selectbox}
+        assert {"sweep", "panels", "arm"} <= {control.key for control in app.selectbox}
 
 
 def test_all_flagged(opened: Open, tmp_path: Path) -> None:

@@ -137,7 +137,6 @@ def test_rows_and_columns(panels: str, tmp_path: Path) -> None:
     assert words.count(TOPK) == 1
     assert words.count("2×") == 2
     assert "0.3×" not in words
-    assert any(re.fullmatch(r"↓ \d+ beyond", word) for word in words)
     assert {"36", "100"} <= set(words)
     assert not {"16", "144", "196"} & set(words)
 

@@ -57,6 +57,14 @@ SHORT, LINE_PX = 26, 15
 """Letters of a label beside the end of a line; pixels between two such labels."""
 WORDS_PX = 15
 """Height of a line of words below the curves."""
+APART = alt.Resolve.from_dict(
+    {
+        "scale": {"color": "independent", "strokeDash": "independent"},
+        "legend": {"shape": "independent", "stroke": "independent"},
+    }
+)
+"""Parts of a chart have legends and arms of their own: an arm in colour in one panel may be grey in
+another."""
 SHAPES: Mapping[str, str] = {
     "faster": "triangle-up",
     "probably faster": "M0,-0.87L-1,0.87L1,0.87ZM0,-0.29L0.5,0.58L-0.5,0.58Z",
@@ -151,36 +159,37 @@ def small_multiples(infos: Iterable[PanelInfo]) -> alt.VConcatChart:
     words = condition_words(pooled, first.axis, label_hosts(points))
     notes = dict.fromkeys(info.notes[0] for info in own)
     title = _title(first.title, [words, *notes, UNDER])
-    grid = alt.concat(*small, columns=3, spacing=28, title=title)
-    return configured(
-        alt.vconcat(grid.resolve_scale(color="independent", strokeDash="independent"))
-    )
+    apart = alt.Resolve(scale=APART.scale)
+    grid = alt.concat(*small, columns=3, spacing=28, title=title, resolve=apart)
+    return configured(alt.vconcat(grid))
 
 
 def _small(info: PanelInfo, names: Sequence[str]) -> alt.VConcatChart:
     """One of small multiples, with the `names` in which they differ as its title."""
     panel = info.panel
     title = scales.x_title(info.axis, panel.points, panel.metric.work)
-    curves = layered(*curve_layers(info, SMALL, title=title))
-    named = curves.properties(
-        width=SMALL, height=SMALL, title=" ".join(str(panel.about[name]) for name in names)
-    )
-    return _with_claims(info, named, SMALL, lambda rows: break_even_cell(rows).text)
+    look = {"width": SMALL, "height": SMALL}
+    named = " ".join(str(panel.about[name]) for name in names)
+    curves = layered(*curve_layers(info, SMALL, title=title), **look, title=named)
+    return _with_claims(info, curves, SMALL, lambda rows: break_even_cell(rows).text)
 
 
 def _with_claims(
-    info: PanelInfo, curves: Layers, width: int, claim: Callable[[Sequence[ClaimRow]], str]
+    info: PanelInfo,
+    curves: Layers,
+    width: int,
+    claim: Callable[[Sequence[ClaimRow]], str],
+    **look: Any,
 ) -> alt.VConcatChart:
     """Curves with the break-even of each of their arms in words below."""
     claims = rows_by_arm(info.panel.break_evens)
     known = [(arm, f"{arm}: {claim(claims[arm])}") for arm in info.styles if arm in claims]
-    words = alt.Chart(pd.DataFrame(known, columns=["arm", "words"])).mark_text(
-        align="left", fontSize=12
-    )
-    look = alt.Y("words:N", sort=None, axis=None), _arm_looks(info)[0]
-    below = words.encode(alt.X(value=0), *look, text="words:N")
-    sized = below.properties(width=width, height=WORDS_PX * len(known))
-    return alt.vconcat(curves, sized, spacing=6)
+    rows = pd.DataFrame(known, columns=["arm", "words"])
+    words = alt.Chart(rows, width=width, height=WORDS_PX * len(known))
+    place = alt.X(value=0), alt.Y("words:N", sort=None, axis=None)
+    text = words.mark_text(align="left", fontSize=12)
+    below = text.encode(*place, _arm_looks(info)[0], text="words:N")
+    return alt.vconcat(curves, below, spacing=6, **look)
 
 
 def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") -> alt.VConcatChart:
@@ -194,11 +203,13 @@ def stacked(charts: Sequence[alt.VConcatChart], title: str, subtitle: str = "") 
 
 def _panel(info: PanelInfo) -> Any:
     title = _title(info.title, [info.condition, *info.notes])
-    curves = draw_panel(info).properties(title=title)
+    curves = draw_panel(info, title=title)
     if info.single:
         return curves
     unit = size_of(info.panel.points).token_unit
-    return _apart(_with_claims(info, curves, WIDTH, lambda rows: break_even_headline(rows, unit)))
+    return _with_claims(
+        info, curves, WIDTH, lambda rows: break_even_headline(rows, unit), resolve=APART
+    )
 
 
 def _title(title: str, texts: Sequence[str]) -> alt.TitleParams:
@@ -215,39 +226,26 @@ def configured(chart: alt.VConcatChart) -> alt.VConcatChart:
         "title": {"anchor": "start", "frame": "group", "offset": 16, **title},
         "legend": {"labelFontSize": 12, "symbolSize": 70, "columnPadding": 18, "offset": 12},
     }
-    configured: alt.VConcatChart = _apart(chart).properties(config=alt.Config.from_dict(config))
-    return configured
+    # set in place: each method of Altair that sets one copies the whole chart first
+    chart.config, chart.resolve = alt.Config.from_dict(config), APART
+    return chart
 
 
-def _apart(chart: alt.VConcatChart) -> alt.VConcatChart:
-    """The chart whose parts have legends and arms of their own: an arm in colour in one panel may
-    be grey in another.
-    """
-    made: alt.VConcatChart = chart.resolve_legend(
-        shape="independent", stroke="independent"
-    ).resolve_scale(color="independent", strokeDash="independent")
-    return made
-
-
-def draw_panel(info: PanelInfo, *, links: bool = False, width: Width = WIDTH) -> Layers:
+def draw_panel(
+    info: PanelInfo, *, links: bool = False, width: Width = WIDTH, **look: Any
+) -> Layers:
     """The curves of a panel, or its rows where there is one size; with `links` points lead to their
-    evidence.
+    evidence. A chart that fits its container keeps the height of its drawing.
     """
+    rows = ROW * (len(info.styles) + len(info.published))
+    look |= {"width": width, "height": rows if info.single else HEIGHT}
+    if width == "container":
+        look["autosize"] = alt.AutoSizeParams(type="fit-x", contains="padding")
     if info.single:
-        rows = ROW * (len(info.styles) + len(info.published))
-        return _sized(row_layers(info, links=links), width, rows)
+        return row_layers(info, links=links, **look)
     title = scales.x_title(info.axis, info.panel.points, info.panel.metric.work)
     curves = curve_layers(info, HEIGHT, links=links, title=title)
-    return _sized(layered(*curves, *end_names(info, HEIGHT)), width, HEIGHT)
-
-
-def _sized(chart: Layers, width: Width, height: int) -> Layers:
-    """The chart with its size; one that fits its container keeps the height of its drawing."""
-    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    sized: Layers = chart.properties(
-        width=width, height=height, **({"autosize": fit} if width == "container" else {})
-    )
-    return sized
+    return layered(*curves, *end_names(info, HEIGHT), **look)
 
 
 def _arm_looks(
@@ -379,7 +377,7 @@ def _beyond(points: pd.DataFrame, span: Extent, height: float) -> Iterator[alt.C
         yield mark.encode(alt.X(value=0), alt.Y(value=y), alt.Text("text:N"))
 
 
-def row_layers(info: PanelInfo, *, links: bool = False, words: bool = True) -> Layers:
+def row_layers(info: PanelInfo, *, links: bool = False, words: bool = True, **look: Any) -> Layers:
     """Forest plot: one row per arm with its speed-up and interval, below them published ones."""
     points, span = info.marked, info.spans[1]
     estimates = zip(points["arm"], points["estimate"], strict=True)
@@ -402,6 +400,7 @@ def row_layers(info: PanelInfo, *, links: bool = False, words: bool = True) -> L
         *bars(points, x, ends, row, color, strokeWidth=3, opacity=0.45),
         _point_marks(points, links=links, words=words).encode(x, row, color),
         *([_published_marks(published).encode(x, row)] if len(published) else []),
+        **look,
     )
 
 

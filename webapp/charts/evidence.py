@@ -221,4 +221,4 @@ def time_chart(times: pd.DataFrame) -> Layers:
 def _layered(height: int, title: str, *layers: alt.Chart) -> Layers:
     look: dict[str, Any] = {"anchor": "start", "fontSize": 12, "fontWeight": "normal", "offset": 4}
     heading = {"title": alt.TitleParams(title, **look)} if title else {}
-    return layered(*layers).properties(height=height, **heading)
+    return layered(*layers, height=height, **heading)

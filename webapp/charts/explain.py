@@ -83,7 +83,7 @@ def waterfall_chart(rows: pd.DataFrame) -> Layers:
         .mark_text(align="left", dx=6, fontSize=12, color=GREY)
         .encode(x, y, text="words:N")
     )
-    return layered(bar, words).properties(height=row_step(list(rows["label"])))
+    return layered(bar, words, height=row_step(list(rows["label"])))
 
 
 def cost_info(

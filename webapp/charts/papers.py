@@ -16,7 +16,7 @@ import vl_convert
 from sweeps.number_format import count
 from sweeps.text.curves import break_even_headline
 from webapp.charts import scales
-from webapp.charts.curves import ROW, configured, curve_layers, end_names, row_layers
+from webapp.charts.curves import APART, ROW, configured, curve_layers, end_names, row_layers
 from webapp.charts.panels import PanelInfo, limit_words, rows_by_arm
 from webapp.charts.points import Layers, layered
 from webapp.charts.scales import Extent
@@ -60,7 +60,7 @@ def draw_paper(infos: Sequence[PanelInfo], paper: Paper) -> str:
     high = FLATNESS * goal / across if tall is None else tall / down
     for _ in range(TURNS):
         drawn = _compose(cells, across, (wide, high), paper)
-        svg = vl_convert.vegalite_to_svg(drawn.to_dict())
+        svg = vl_convert.vegalite_to_svg(drawn.to_dict(validate=False))
         width, height = map(float, re.findall(r'(?:width|height)="([\d.]+)"', svg)[:2])
         missing = goal - width, 0 if tall is None else tall - height
         # several panels are whole pixels
@@ -196,14 +196,17 @@ def _compose(cells: Cells, across: int, size: tuple[float, float], paper: Paper)
         )
         for place, info in enumerate(cells)
     ]
-    grid = alt.concat(*charts, columns=across, spacing=12)
-    shared = grid.resolve_scale(color="shared", strokeDash="shared", shape="shared")
-    whole = configured(alt.vconcat(shared)).resolve_scale(color="shared", strokeDash="shared")
+    same = {"color": "shared", "strokeDash": "shared"}
+    shared = alt.Resolve(scale=alt.ScaleResolveMap(**same, shape="shared"))
+    grid = alt.concat(*charts, columns=across, spacing=12, resolve=shared)
+    whole = configured(alt.vconcat(grid))
+    whole.resolve = alt.Resolve(scale=alt.ScaleResolveMap(**same), legend=APART.legend)
     whole.config.font, whole.config.title.fontSize = paper.font, TEXT
     whole.config.aria = False  # a third of the file
     whole.config.title.fontWeight, whole.config.title.offset = "normal", 4
-    named = {"title": paper.title} if paper.title else {}
-    return whole.properties(padding={"left": 0, "right": 0, "top": 2, "bottom": 5}, **named)
+    whole.padding = {"left": 0, "right": 0, "top": 2, "bottom": 5}
+    whole.title = paper.title or alt.Undefined
+    return whole
 
 
 def _is_lowest(cells: Cells, place: int, across: int) -> bool:
@@ -226,7 +229,7 @@ def _panel_chart(
     width, height = size
     if info is None:
         nothing = alt.Chart(pd.DataFrame({"x": []})).mark_point()
-        return layered(nothing).properties(width=width, height=height)
+        return layered(nothing, width=width, height=height)
     words = pd.DataFrame({"text": [" · ".join(filter(None, title))]})
     above = alt.Chart(words).mark_text(
         align="left", baseline="bottom", fontSize=TEXT, limit=0 if info.single else width
@@ -234,11 +237,11 @@ def _panel_chart(
     place = alt.X(value=0), alt.Y(value=-6)
     heading = [above.encode(*place, alt.Text("text:N"))] if any(title) else []
     if info.single:
-        rows = row_layers(info, words=False)
+        rows = row_layers(info, words=False, width=width, height=ROW * len(info.styles))
         rows.layer += heading
-        return rows.properties(width=width, height=ROW * len(info.styles))
+        return rows
     along = scales.x_title(info.axis, info.panel.points, info.panel.metric.work).partition(" (")[0]
     info = info if left else replace(info, measure=None)
     curves = curve_layers(info, height, title=along if foot else None, words=False, legend=legend)
     labels = end_names(info, height, bold=False) if names else ()
-    return layered(*curves, *labels, *heading).properties(width=width, height=height)
+    return layered(*curves, *labels, *heading, width=width, height=height)

@@ -145,7 +145,7 @@ def draw_points(info: PointsInfo) -> Layers:
         colored = [color] if info.color in extra.rows else []
         layers.append(text.encode(x, y, alt.Text("text:N"), *colored))
     height = row_step(list(dict.fromkeys(rows[info.y.column]))) if by_row else info.height
-    return layered(*layers).properties(height=height)
+    return layered(*layers, height=height)
 
 
 def _line(extra: Extra, x: alt.X, y: alt.Y, color: alt.Color) -> alt.Chart:
@@ -265,7 +265,7 @@ def draw_bars(
     mark = alt.Chart(rows).mark_bar(height=16)
     drawn = mark.encode(x, row_axis(alt.Y, labels), color, *more, tooltip=tips(texts))
     zero = alt.Chart(pd.DataFrame({"zero": [0.0]})).mark_rule(color=GREY).encode(alt.X("zero:Q"))
-    return layered(drawn, zero, *above).properties(height=row_step(labels))
+    return layered(drawn, zero, *above, height=row_step(labels))
 
 
 def placed_texts(

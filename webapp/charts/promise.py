@@ -152,7 +152,9 @@ def break_even_map(
     return layered(
         boxes.encode(alt.Fill("fill:N", scale=None)),
         base.mark_text(fontSize=12).encode(ink, text="text:N"),
-    ).properties(height=ROW_HEIGHT * len(rows) + HEADER, view=alt.ViewBackground(stroke=None))
+        height=ROW_HEIGHT * len(rows) + HEADER,
+        view=alt.ViewBackground(stroke=None),
+    )
 
 
 def with_colors(cells: pd.DataFrame, found: Sequence[BreakEvenCell]) -> pd.DataFrame:

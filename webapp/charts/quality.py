@@ -57,7 +57,7 @@ def bar_chart(rows: pd.DataFrame, measure: Measure) -> Layers:
     bar = linked(mark.encode(x, none, y, color, tooltip=tips({"label": "Arm", **hover})))
     ends = bars(drawn, x, ENDS, y, strokeWidth=2, color=GREY)
     rule = no_difference(x, measure.floor, measure.none or 0)
-    return layered(*rule, bar, *ends).properties(height=row_step(list(drawn["label"])))
+    return layered(*rule, bar, *ends, height=row_step(list(drawn["label"])))
 
 
 def length_info(
@@ -164,7 +164,8 @@ def corruption_chart(rows: pd.DataFrame) -> Layers:
     return layered(
         base.mark_rect(cornerRadius=2).encode(color, tooltip=tips(hover)),
         base.mark_text(fontSize=12).encode(alt.Text("top1_drop:Q", format="+.1f"), color=ink),
-    ).properties(height=row_step(names))
+        height=row_step(names),
+    )
 
 
 def pareto_info(
