@@ -63,8 +63,8 @@ SCREENS = (
 
 # Parameters of the address that are read without a widget.
 UNBOUND = {
-    *("sweep", "id", "environment", "host", "question", "metric", "panels", "by", "a", "b"),
-    *(key for key, _ in (*filters.FILTERS.values(), *filters.ARMS.values())),
+    *("sweep", "id", "environment", "host", "question", "by", "a", "b"),
+    *filters.PARAMETERS,
 }
 
 

@@ -232,7 +232,7 @@ def render_chart(chart: Chart, form: FileFormat) -> bytes:
             picture = BytesIO()
             on_white.save(picture, format=form, scale_factor=2 if form == "png" else 1)
             return picture.getvalue()
-        omit_empty_rows(on_white)
+        omit_empty_rows(on_white, links=False)
         text = StringIO()
         on_white.save(text, format=form, inline=form == "html")
         return text.getvalue().encode()

@@ -25,7 +25,7 @@ from webapp.__main__ import main
 from webapp.charts import panels
 from webapp.charts.curves import draw_panel
 from webapp.plot import figure, render_chart, save_plot
-from webapp.widgets.chart_block import bundle_files, make_bundle, without_links
+from webapp.widgets.chart_block import bundle_files, make_bundle
 
 
 def drawn(out: Path, url: str, *more: str, name: str = "quickstart") -> int:
@@ -217,5 +217,5 @@ def test_files(filled: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, more in (("compare", []), ("quickstart", ["sweep.yaml"])):
         with zipfile.ZipFile(io.BytesIO(make_bundle(chart, points, name))) as archive:
             assert sorted(archive.namelist()) == ["chart.vl.json", "data.csv", *more]
-    assert plot.render_chart(without_links(chart), "png").startswith(b"\x89PNG")
-    assert b"point?id=" not in plot.render_chart(without_links(chart), "svg")
+    assert plot.render_chart(chart, "png").startswith(b"\x89PNG")
+    assert b"point?id=" not in plot.render_chart(chart, "svg")

@@ -378,14 +378,16 @@ def speed_tips(form: str) -> Tips:
     return {"speedup": ("Speed-up", form), **ends}
 
 
-def omit_empty_rows(chart: alt.TopLevelMixin) -> None:
+def omit_empty_rows(chart: alt.TopLevelMixin, *, links: bool = True) -> None:
     """From now on the chart's specification shows at each point only those rows of the hover text
     that have a value there, where Vega-Lite would show `null` or nothing; numbers as on pages.
+    Without `links` its points are none.
     """
     inner: Any = chart.to_dict
 
     def to_dict(*args: Any, **kwargs: Any) -> dict[str, Any]:
-        found: dict[str, Any] = with_known_rows(inner(*args, **kwargs))
+        spec = inner(*args, **kwargs)
+        found: dict[str, Any] = with_known_rows(spec if links else without_links(spec))
         return found | {"config": {"locale": LOCALE} | found.get("config", {})}
 
     object.__setattr__(chart, "to_dict", to_dict)
@@ -408,6 +410,19 @@ def with_known_rows(spec: Any) -> Any:
         rows = f"merge({', '.join(map(_known_row, tooltip))})"
         found["encoding"] = found["encoding"] | {"tooltip": {"value": {"expr": rows}}}
     return found
+
+
+def without_links(spec: Any) -> Any:
+    """A Vega-Lite specification without links to pages, which lead nowhere from a file."""
+    if isinstance(spec, list):
+        return [without_links(each) for each in spec]
+    if not isinstance(spec, dict):
+        return spec
+    return {
+        name: value if name == "datasets" else without_links(value)
+        for name, value in spec.items()
+        if name != "href"
+    }
 
 
 def _known_row(tip: Mapping[str, Any]) -> str:

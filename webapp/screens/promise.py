@@ -36,28 +36,12 @@ LEGEND = (
     " size only, or at both ends; orange: gains 5 % at most; grey: does nothing; pale: cannot tell"
     " (?), or curves differ. Intervals are rounded outwards."
 )
-# Columns that may be an axis, in the order in which they are preferred, with their titles.
-MAP_AXES: Mapping[str, str] = {
-    "arm": "Arm",
-    "method": "Method",
-    "batch_size": "Batch",
-    "runtime": "Runtime",
-    "dtype": "Dtype",
-    "model": "Model",
-    "threads": "Threads",
-    "device_name": "Device",
-    "attention": "Attention",
-    "kv_cache": "KV cache",
-    "new_tokens": "New tokens",
-    "data": "Data",
-    "decoding": "Decoding",
-    "weights": "Weights",
-    "host": "Host",
-    "seed": "Seed",
-    "exclusive": "Holds",
-    "inputs": "Inputs",
-    "against": "Against",
-}
+# Columns that may be an axis, in the order in which they are preferred.
+MAP_AXES = (
+    *("arm", "method", "batch_size", "runtime", "dtype", "model", "threads", "device_name"),
+    *("attention", "kv_cache", "new_tokens", "data", "decoding", "weights", "host", "seed"),
+    *("exclusive", "inputs", "against"),
+)
 # Columns that tell the values of an axis apart, where these are not its own.
 _COLUMNS = {"against": "baseline_id", "arm": "params"}
 # Cells that a map shows; more are counted.
@@ -172,7 +156,7 @@ def _show_promise(scope: Scope) -> None:
     plain.headline(answer := realised_headline(for_use or shares))
     for value, own in right.groupby(scope.facet, sort=True) if scope.facet else [("", right)]:
         if scope.facet:
-            plain.sentence(f"{MAP_AXES[scope.facet]}: {value}")
+            plain.sentence(f"{filters.column_title(scope.facet)}: {value}")
         worded = texts.with_words(own)
         try:
             chart = promise_info(with_links(worded))
@@ -215,7 +199,9 @@ def _show_map(scope: Scope) -> None:
     shown = rows[: max(1, MAX_CELLS // max(1, len(columns)))]
     cells = map_frame(curves, across, down)
     cells = cells[cells["row"].isin(shown)]
-    chart = break_even_map(cells, columns, shown, (MAP_AXES[across], MAP_AXES[down]))
+    chart = break_even_map(
+        cells, columns, shown, (filters.column_title(across), filters.column_title(down))
+    )
     data = cells.drop(columns=["fill", "ink"])
     described = zip(cells["row"], cells["column"], cells["text"], strict=True)
     answer = "Pays from: " + "; ".join(": ".join(each) for each in list(described)[:MAX_DESCRIBED])
@@ -229,8 +215,8 @@ def _show_map(scope: Scope) -> None:
 
 def _choose_axes(axes: list[str]) -> tuple[str, str]:
     """Two different axes: columns and rows."""
-    names = {MAP_AXES[name]: name for name in axes}
-    others = [MAP_AXES[name] for name in axes if name not in {"arm", "method"}]
+    names = {filters.column_title(name): name for name in axes}
+    others = [title for title, name in names.items() if name not in {"arm", "method"}]
     first = (others or list(names)[-1:])[0]
     with st.container(horizontal=True):
         down = st.selectbox("Rows", list(names), key="down", bind="query-params", width=190)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from functools import partial
 from io import BytesIO
-from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import altair as alt
@@ -14,7 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from webapp import plot, queries
-from webapp.charts.points import PointsInfo, draw_points, omit_empty_rows
+from webapp.charts.points import PointsInfo, draw_points, omit_empty_rows, without_links
 from webapp.display.texts import typeset
 from webapp.plot import Chart
 from webapp.queries import Scope
@@ -66,8 +65,8 @@ def offer_files(
     stem = f"{sweep}-{name}"
 
     files: dict[str, tuple[Callable[[], bytes], str]] = {
-        "PNG": (lambda: plot.render_chart(without_links(draw()), "png"), "image/png"),
-        "SVG": (lambda: plot.render_chart(without_links(draw()), "svg"), "image/svg+xml"),
+        "PNG": (lambda: plot.render_chart(draw(), "png"), "image/png"),
+        "SVG": (lambda: plot.render_chart(draw(), "svg"), "image/svg+xml"),
         "CSV": (lambda: data.to_csv(index=False).encode(), "text/csv"),
         "Bundle": (lambda: make_bundle(draw(), data, scope_or_sweep), "application/zip"),
     }
@@ -110,7 +109,7 @@ def bundle_files(chart: Chart, data: pd.DataFrame, sql: str, sweep_file: str) ->
     there is a text.
     """
     with alt.data_transformers.enable("default", max_rows=None):
-        spec = without_links(chart).to_dict()
+        spec = without_links(chart.to_dict())
     texts = {
         "chart.vl.json": json.dumps(spec, indent=1),
         "data.csv": data.to_csv(index=False),
@@ -123,20 +122,3 @@ def bundle_files(chart: Chart, data: pd.DataFrame, sql: str, sweep_file: str) ->
             if text:
                 archive.writestr(name, text)
     return made.getvalue()
-
-
-def without_links(chart: Chart) -> Chart:
-    """The chart without links to pages, which lead nowhere from a file."""
-    copy = chart.copy(deep=True)
-    views: list[Any] = [copy]
-    while views:
-        view = views.pop()
-        for part in ("layer", "hconcat", "vconcat", "concat"):
-            found: Any = getattr(view, part, alt.Undefined)
-            views += [] if found is alt.Undefined else list(found)
-        if isinstance(view, alt.FacetChart):
-            views.append(view.spec)
-        encoding = getattr(view, "encoding", alt.Undefined)
-        if encoding is not alt.Undefined and hasattr(encoding, "href"):
-            encoding.href = alt.Undefined
-    return copy

@@ -18,50 +18,37 @@ from webapp.display.axis_curves import Axis
 from webapp.display.links import page_link
 from webapp.queries import Scope
 
-FILTERS: Mapping[str, tuple[str, str]] = {
-    "model": ("model", "Model"),
-    "weights": ("weights", "Weights"),
-    "device_name": ("device", "Device"),
-    "host": ("host", "Host"),
-    "environment": ("environment", "Environment"),
-    "batch_size": ("batch", "Batch"),
-    "threads": ("threads", "Threads"),
-    "spare_cores": ("spare_cores", "Spare cores"),
-    "wait_policy": ("wait_policy", "Threads wait"),
-    "pinning": ("pinning", "Pinning"),
-    "data": ("data", "Data"),
-    "new_tokens": ("new_tokens", "New tokens"),
-    "decoding": ("decoding", "Decoding"),
-    "seed": ("seed", "Seed"),
-    "exclusive": ("exclusive", "Holds"),
-    "inputs": ("inputs", "Inputs"),
-    "baseline_id": ("against", "Against"),
+FILTERS = (
+    *("model", "weights", "device_name", "host", "environment", "batch_size", "threads"),
+    *("spare_cores", "wait_policy", "pinning", "data", "new_tokens", "decoding", "seed"),
+    *("exclusive", "inputs", "baseline_id"),
+)
+"""Columns of a panel; chosen one after the other, in this order."""
+ARMS: Mapping[str, str] = {
+    "method": "Methods",
+    "dtype": "Dtypes",
+    "attention": "Attention",
+    "runtime": "Runtimes",
+    "kv_cache": "KV caches",
 }
-"""Column of a panel, its query parameter, and its label; chosen one after the other, in this
-order."""
-ARMS: Mapping[str, tuple[str, str]] = {
-    "method": ("method", "Methods"),
-    "dtype": ("dtype", "Dtypes"),
-    "attention": ("attention", "Attention"),
-    "runtime": ("runtime", "Runtimes"),
-    "kv_cache": ("kv_cache", "KV caches"),
+"""Columns of arms and their labels; any number of values may be chosen."""
+FACETS = ("batch_size", "dtype", "runtime", "device_name")
+"""What there may be a panel for each value of."""
+KEYS = {"device_name": "device", "batch_size": "batch", "baseline_id": "against"}
+"""Query parameters that have another name than their column."""
+PARAMETERS = ("metric", "panels", *(KEYS.get(name, name) for name in FILTERS), *ARMS)
+"""Of the address, by the common filters."""
+TITLES = {
+    "device_name": "Device",
+    "batch_size": "Batch",
+    "wait_policy": "Threads wait",
+    "exclusive": "Holds",
+    "baseline_id": "Against",
+    "kv_cache": "KV cache",
 }
-"""The same of arms; any number may be chosen."""
-FACETS: Mapping[str, str] = {
-    "batch_size": "batch",
-    "dtype": "dtype",
-    "runtime": "runtime",
-    "device_name": "device",
-}
-"""What there may be a panel for each value of, and its word in the address."""
+"""Of columns whose title is not their name."""
 OF_A_DEVICE = (
-    "device_name",
-    "environment",
-    "host",
-    "threads",
-    "spare_cores",
-    "wait_policy",
-    "pinning",
+    *("device_name", "environment", "host", "threads", "spare_cores", "wait_policy", "pinning"),
 )
 """What may differ between panels of several devices."""
 NAMED_ALONE = ("model", "device_name")
@@ -132,7 +119,7 @@ def choose_scope(sweep: str) -> Scope:
         }
     )
     for column, value in plan.scope.fixed.items():  # without a choice: the only value there is
-        key = FILTERS[column][0]
+        key = KEYS.get(column, column)
         if key not in st.session_state and key in st.query_params:
             st.query_params[key] = value_text(value)
     drawn: list[Any] = [
@@ -153,7 +140,9 @@ def choose_scope(sweep: str) -> Scope:
                 )
                 for one in plan.arms
             ]
-    given = [plan.scope.fixed.get(name) for name in NAMED_ALONE if FILTERS[name][0] not in states]
+    given = [
+        plan.scope.fixed.get(name) for name in NAMED_ALONE if KEYS.get(name, name) not in states
+    ]
     plain.sentence(" · ".join(value_text(value) for value in given if value is not None), "muted")
     planned = [one.value for one in plan.choices]
     found = [one or value for one, value in zip(drawn, planned, strict=False)]
@@ -199,8 +188,8 @@ def plan_choices(
     metric = labels[take("metric", "Speed-up of the", named, named[0], constant=True)]
     rest = counts[counts["metric"] == metric]
     facets = {
-        word: column
-        for column, word in FACETS.items()
+        KEYS.get(column, column): column
+        for column in FACETS
         if rest[column].map(value_text).nunique() > 1
     }
     words = ["one panel", *facets]
@@ -216,24 +205,24 @@ def plan_choices(
         [name for name in PANEL_COLUMNS if name not in free], dropna=False, sort=False
     ).ngroup()
     fixed: dict[str, Any] = {}
-    for column, (key, label) in FILTERS.items():
+    for column in FILTERS:
         if column in free:
             continue
         shown = labelled[column][rest.index]
         options = sorted(shown.unique(), key=_order)
         default = _fullest(rest, shown, panel) if len(options) > 1 else options[0]
-        value = take(key, label, options, default)
+        value = take(KEYS.get(column, column), column_title(column), options, default)
         rest = rest[shown == value]
         first = rest[column].iloc[0]
         fixed[column] = None if pd.isna(first) else first
     arms, chosen = [], {}
-    for column, (key, label) in ARMS.items():
+    for column, label in ARMS.items():
         options = sorted(rest[column].map(value_text).unique(), key=_order)
-        given = requested.get(key, ())
+        given = requested.get(column, ())
         kept = tuple(name for name in given if name in options)
         chosen[column] = kept if set(kept) != set(options) else ()
         if len(options) > 1:
-            arms.append(FilterChoice(key, label, options, ""))
+            arms.append(FilterChoice(column, label, options, ""))
     return FilterPlan(choices, arms, Scope(sweep, metric, fixed, facet, chosen))
 
 
@@ -262,6 +251,11 @@ def _baselines(counts: pd.DataFrame) -> dict[str, str]:
     return {key: name if alike[name] == 1 else f"{name} ({key[:8]})" for key, name in found.items()}
 
 
+def column_title(column: str) -> str:
+    """A column as choices and maps name it."""
+    return TITLES.get(column, column.replace("_", " ").capitalize())
+
+
 def value_text(value: Any) -> str:
     """A value of a column as choices and maps have it."""
     if pd.isna(value):
@@ -279,7 +273,7 @@ def _order(word: str) -> tuple[int, float, str]:
 def _requested() -> dict[str, list[str]]:
     """What was chosen: in widgets, or else in the address."""
     found = {}
-    for key in ("metric", "panels", *(key for key, _ in (*FILTERS.values(), *ARMS.values()))):
+    for key in PARAMETERS:
         state = st.session_state.get(key)
         given = st.query_params.get_all(key) if state is None else state
         found[key] = [str(each) for each in (given if isinstance(given, list | tuple) else [given])]
