@@ -17,9 +17,7 @@ from store.read.audits import audit_of_sweep
 from store.read.profiling import ProfiledCondition, explain_profiles
 from store.read.queries import sweep_rows
 from sweeps.analysis.rows import CostModelRow
-from sweeps.analysis.waterfall import TimeStep
 from sweeps.model.profile import Peaks
-from sweeps.text.explanation import step_label
 from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
@@ -27,10 +25,8 @@ from tests.webapp.page_elements import charts, page_text
 from webapp.charts.explain import (
     cost_info,
     roofline_info,
-    waterfall_chart,
-    waterfall_rows,
 )
-from webapp.charts.points import BLUE, ORANGE, SIDE_COLORS, draw_points
+from webapp.charts.points import draw_points
 from webapp.display import texts
 from webapp.screens import explain
 from workers.methods.arm_labels import params_label
@@ -199,21 +195,6 @@ def layers(chart: Any) -> list[dict[str, Any]]:
     rows = [layer | {"rows": spec["datasets"][layer["data"]["name"]]} for layer in spec["layer"]]
     assert spec.get("height") is not None
     return rows
-
-
-def test_a_waterfall_leads_from_one_time_to_the_other() -> None:
-    """Savings and losses in their colours, with true signs; the arm in its own."""
-    steps = [
-        TimeStep("baseline", 0, 4),
-        TimeStep("promise", 4, 2),
-        TimeStep("class", 2, 3.2, "host"),
-        TimeStep("arm", 0, 3.2),
-    ]
-    found = waterfall_rows(steps, "cpu", "#123456")
-    assert list(found["label"]) == [step_label(step, "cpu") for step in steps]
-    assert list(found["words"]) == ["4 ms", "−2 ms", "+1.2 ms", "3.2 ms"]
-    assert list(found["color"]) == [SIDE_COLORS["baseline"], BLUE, ORANGE, "#123456"]
-    assert waterfall_chart(found).to_dict()["layer"][0]["encoding"]["x2"] == {"field": "end"}
 
 
 def test_points_outside_of_the_fit_are_hollow_and_no_line_reaches_them() -> None:

@@ -121,25 +121,20 @@ def halted(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
-def test_other_sweeps_are_not_progress_of_this_one(opened: Open, halted: str) -> None:
+def test_a_silent_run(opened: Open, halted: str) -> None:
     """Answer has the strip of the chosen sweep alone, without a time left once its dispatcher is
-    silent.
+    silent; Runs calls it interrupted, names who held the host, and counts no time that is left.
     """
     assert not [text for text in html_texts(opened(halted, sweep="done")) if "jobs ended" in text]
     (own,) = [text for text in html_texts(opened(halted, sweep="halted")) if "jobs ended" in text]
     assert own.startswith("halted on cpu: 1 of 4 jobs ended")
-    assert " left" not in own
-    assert "no sign for 8 min" in own
-
-
-def test_a_silent_run_does_not_run(opened: Open, halted: str) -> None:
-    """Runs calls it interrupted, names who held the host, and counts no time that is left."""
-    app = opened(halted, "screens/runs.py")
+    app = opened(halted, PAGE)
     assert states(app) == {"done": "done", "halted": "interrupted"}
     cards = " ".join(html_texts(app))
-    assert " left" not in cards
     assert "process 1 holds elsewhere since " in cards
-    assert "no sign for 8 min" in cards
+    for words in (own, cards):
+        assert " left" not in words
+        assert "no sign for 8 min" in words
     assert SILENT_S > LEASE_S
 
 
