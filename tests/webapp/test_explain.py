@@ -14,7 +14,7 @@ from orchestrator.report.data import load_report
 from orchestrator.report.why import why_sections
 from store.open.engine import connect_readonly
 from store.read.audits import audit_of_sweep
-from store.read.profiling import ProfiledCondition, explain_profiles
+from store.read.profiling import CLASSES_OF_TIME, ProfiledCondition, explain_profiles
 from store.read.queries import sweep_rows
 from sweeps.analysis.rows import CostModelRow
 from sweeps.model.profile import Peaks
@@ -22,10 +22,7 @@ from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
 from tests.webapp.page_elements import charts, page_text
-from webapp.charts.explain import (
-    cost_info,
-    roofline_info,
-)
+from webapp.charts.explain import CLASS_COLORS, cost_info, roofline_info, wall_chart
 from webapp.charts.points import draw_points
 from webapp.display import texts
 from webapp.screens import explain
@@ -147,6 +144,14 @@ def test_parts_add_up_to_the_wall(profiled: str) -> None:
     sums = parts.groupby(["place", "side"])["ms"].sum()
     assert sums["224 px (196 tokens)", "arm"] == pytest.approx(sum(TIMES[224][1].values()))
     assert list(parts["wall_ms"].unique()) == pytest.approx([0.8, 0.9, 3.6, 2.4])
+    bars, _, totals = layers(wall_chart(parts))
+    order = [
+        f"{place}, {side}" for place in parts["place"].unique() for side in ("baseline", "arm")
+    ]
+    assert bars["encoding"]["y"]["scale"]["domain"] == order
+    assert len(totals["rows"]) == 4
+    names = {name for names in CLASSES_OF_TIME.values() for name in names.values()}
+    assert names <= set(CLASS_COLORS)
     points = explain.roofline_points(found[-1])
     roles = {"dense": "baseline", TOPK: "arm", "tome r_ratio=0.06": "other arm"}
     assert dict(zip(points["label"], points["side"], strict=True)) == roles

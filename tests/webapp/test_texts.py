@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from sweeps.number_format import p_text
 from tests.webapp import stored
 from webapp.display import texts
 
@@ -49,3 +50,9 @@ def test_a_single_point(
     assert texts.single_point(stored.a_point(**values)) == sentence
     flagged = stored.a_point(**values, flags="contended,thermal_slowdown")
     assert texts.single_point(flagged) == f"{sentence}; flagged: contended, thermal_slowdown"
+
+
+def test_a_p_value_is_never_zero() -> None:
+    """It is bounded where it underflows, and has an equal sign in sentences."""
+    assert [p_text(p) for p in (0.0, 1e-310, 0.04217)] == ["< 1e-300", "< 1e-300", "0.042"]
+    assert [p_text(p, "= ") for p in (0.0, 0.04217)] == ["< 1e-300", "= 0.042"]
