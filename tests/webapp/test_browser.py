@@ -77,6 +77,10 @@ VISIBLE = """() => {
 NAMES = "all => all.map(e => e.closest('[data-testid=stVegaLiteChart]').ariaLabel || '')"
 """Of charts."""
 DARK = "getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === 'dark'"
+LIGHTER = (
+    "[...document.querySelectorAll('style')].some(e => e.innerHTML.includes('brightness(1.5)'))"
+)
+"""Whether the words of charts have the colours for the dark theme."""
 LABEL = "(e => e.ariaLabel || (e.tagName === 'SECTION' ? '' : e.innerText))(document.activeElement)"
 """Of what has the focus; the main section has none."""
 
@@ -98,7 +102,7 @@ def ended(page: Page) -> None:
     """Wait until the page's script has run."""
     idle = page.locator("[data-test-script-state=notRunning]")
     expect(idle).to_have_count(1, timeout=WAIT_MS)
-    page.wait_for_timeout(300)
+    page.wait_for_timeout(500)
     expect(idle).to_have_count(1, timeout=WAIT_MS)
 
 
@@ -135,6 +139,7 @@ def test_pages(address: Served, filled: str, context: BrowserContext, path: str)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(DARK, timeout=WAIT_MS)
     page.keyboard.press("r")  # runs the script again, which chooses the colours of words
+    page.wait_for_function(LIGHTER, timeout=WAIT_MS)
     ended(page)
     assert page.evaluate(CONTRAST) == {}
     watch.check()
