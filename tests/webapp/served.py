@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Error, Page
+from playwright.sync_api import BrowserContext, ConsoleMessage, Error, FloatRect, Locator, Page
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
@@ -105,6 +105,13 @@ def new_page(
     page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme=scheme)
     return page
+
+
+def box_of(place: Locator) -> FloatRect:
+    """Where it is drawn, in pixels."""
+    box = place.bounding_box()
+    assert box is not None
+    return box
 
 
 def choose(page: Page, name: str, option: str) -> None:

@@ -14,7 +14,7 @@ from playwright.sync_api import BrowserContext, Error, Page, expect
 from tests.webapp.explained_store import explained_store
 from tests.webapp.point_address import point_query
 from tests.webapp.quality_stores import accuracy_store, language_store
-from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, Watch, choose, new_page
+from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, Watch, box_of, choose, new_page
 from tests.webapp.two_sides import two_sides_store
 from webapp.display.links import point_link
 
@@ -123,8 +123,7 @@ def test_pages(address: Served, filled: str, context: BrowserContext, path: str)
     expect(answer).to_be_visible(timeout=WAIT_MS)
     expect(page.locator(CHART)).to_have_count(found.charts, timeout=WAIT_MS)
     ended(page)
-    box = answer.bounding_box()
-    assert box is not None
+    box = box_of(answer)
     assert box["y"] + box["height"] < HEIGHT
     for text in page.evaluate(VISIBLE):
         assert not any(re.search(pattern, text) for pattern in UNSET), text
@@ -157,22 +156,22 @@ def test_the_first_screen(app: str, filled: str, context: BrowserContext) -> Non
     charts = [page.locator(CHART).nth(number) for number in (0, 1)]
     headline = page.get_by_role("heading", level=2).first
     places = [headline, *charts, page.get_by_role("region", name="Arms")]
-    first, tokens, gmacs, table = (place.bounding_box() or {} for place in places)
+    first, tokens, gmacs, table = map(box_of, places)
     assert first["y"] < tokens["y"] == gmacs["y"] < HEIGHT / 2
     assert tokens["x"] + tokens["width"] <= gmacs["x"]
     assert table["y"] < HEIGHT
     assert page.title() == "Answer · batches"
     page.get_by_text("How to read this").scroll_into_view_if_needed()
     chosen = [page.get_by_role("combobox", name=name) for name in ("Sweep", "Batch")]
-    sweep, batch = (place.bounding_box() or {} for place in chosen)
+    sweep, batch = map(box_of, chosen)
     assert 0 < sweep["y"] == batch["y"] < 150
     page.goto(f"{app}/{point_link(*point_query(filled).values())}")
     expect(page.get_by_text("✓ Interval")).to_be_visible(timeout=WAIT_MS)
-    pairs = page.locator(CHART).first.bounding_box() or {}
+    pairs = box_of(page.locator(CHART).first)
     assert pairs["y"] + pairs["height"] < HEIGHT
     page.get_by_role("tab", name="Times").click()
     expect(page.locator(CHART)).to_have_count(3, timeout=WAIT_MS)
-    assert (page.locator(CHART).last.bounding_box() or {})["width"] > 600
+    assert box_of(page.locator(CHART).last)["width"] > 600
     page.close()
 
 
@@ -186,7 +185,7 @@ def test_a_point_leads_to_its_evidence_and_back(app: str, context: BrowserContex
     page.goto(address)
     expect(page.locator(CHART)).to_have_count(2, timeout=WAIT_MS)
     ended(page)
-    box = page.locator(POINTS).first.bounding_box() or {}
+    box = box_of(page.locator(POINTS).first)
     page.mouse.click(box["x"] + box["width"] / 2 + 6, box["y"] + box["height"] / 2 + 6)
     page.wait_for_url("**/point?id=*&environment=*&host=simulated", timeout=WAIT_MS)
     expect(page.get_by_role("tab", name="Is it noise?")).to_be_visible(timeout=WAIT_MS)

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 from store.open.engine import connect_readonly
 from store.read.evidence.history import measured_days, sweep_trends
 from tests.fixtures.nightly import RATES, chain
-from tests.webapp.served import CHART, WAIT_MS, Watch
+from tests.webapp.served import CHART, WAIT_MS, Watch, box_of
 from webapp.charts.compare import trend_info
 from webapp.display.arm_style import ArmStyle
 
@@ -61,9 +61,7 @@ def test_the_page(falling: str, served: Callable[[str], str], browser: Browser) 
     expect(page.locator(CHART)).to_have_count(1, timeout=WAIT_MS)
     assert chart.get_attribute("aria-label") == FELL
     table = page.get_by_role("region", name="Comparisons")
-    place = table.bounding_box()
-    assert place is not None
-    assert place["y"] < 900
+    assert box_of(table)["y"] < 900
     expect(table.get_by_role("row")).to_have_count(1 + len(RATES))
     beside = page.locator("[data-testid=stVegaLiteChart] text", has_text=WHAT)
     expect(beside).to_have_count(1, timeout=WAIT_MS)

@@ -87,8 +87,8 @@ def test_stated_height_and_limits(filled: str, tmp_path: Path) -> None:
     counted, and not drawn outside the frame, nor is the rule at no difference. Labels at the ends
     of lines replace the legend where asked.
     """
-    more = ("--height", "3in", "--axis", "both", "--legend", "none")
-    svg = drawn(filled, tmp_path / "x.svg", "--for", "icml", *more, name="quickstart")
+    high = ("--for", "icml", "--height", "3in", "--axis", "both", "--legend", "none")
+    svg = drawn(filled, tmp_path / "x.svg", *high, name="quickstart")
     assert geometry(svg)[1] == pytest.approx(216, abs=0.01)
     more = ("--ylim", "1.1,1.4", "--legend", "labels", "--width", "5in", "--title", "Where it pays")
     svg = drawn(filled, tmp_path / "x.svg", *more, name="quickstart")

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.webapp.hostile import REMOTE, hostile_store
 from tests.webapp.publishing import file_server, published
-from tests.webapp.served import WAIT_MS, Watch
+from tests.webapp.served import WAIT_MS, Watch, box_of
 
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 GROUND = "getComputedStyle(document.body).backgroundColor"
@@ -94,7 +94,7 @@ def test_points_lead_to_their_evidence(browser: Browser, folder: Path) -> None:
     page.goto(start)
     expect(page.locator(DRAWN)).to_have_count(2, timeout=WAIT_MS)
     seen = (page.locator("h2"), page.locator(DRAWN).last, page.locator("tbody tr"))
-    boxes = [each.first.bounding_box() or {} for each in seen]
+    boxes = [box_of(each.first) for each in seen]
     assert max(box["y"] + box["height"] for box in boxes) <= 900
     page.locator(POINTS).nth(3).click(force=True)
     expect(page.get_by_text("What would show that it is noise")).to_be_visible(timeout=WAIT_MS)

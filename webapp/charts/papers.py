@@ -197,10 +197,11 @@ def _compose(cells: Cells, across: int, size: tuple[float, float], paper: Paper)
         for place, info in enumerate(cells)
     ]
     same = {"color": "shared", "strokeDash": "shared"}
-    shared = alt.Resolve(scale=alt.ScaleResolveMap(**same, shape="shared"))
+    shared = alt.Resolve.from_dict({"scale": {**same, "shape": "shared"}})
     grid = alt.concat(*charts, columns=across, spacing=12, resolve=shared)
     whole = configured(alt.vconcat(grid))
-    whole.resolve = alt.Resolve(scale=alt.ScaleResolveMap(**same), legend=APART.legend)
+    whole.resolve = alt.Resolve.from_dict({"scale": same})
+    whole.resolve.legend = APART.legend
     whole.config.font, whole.config.title.fontSize = paper.font, TEXT
     whole.config.aria = False  # a third of the file
     whole.config.title.fontWeight, whole.config.title.offset = "normal", 4
