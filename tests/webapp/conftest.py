@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from store.open.engine import connect
 from tests.fixtures import big_store
+from tests.webapp.publishing import published
 from tests.webapp.served import served_app
 from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
 
@@ -43,6 +44,14 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("large") / "large.db"
     big_store.fill(path, 600)
     return str(path)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory, filled: str) -> Path:
+    """The store `filled` as it is published."""
+    root = tmp_path_factory.mktemp("published") / "site"
+    published(root, filled, address="https://example.org/b/")
+    return root
 
 
 @pytest.fixture

@@ -36,13 +36,6 @@ VENDORED = {"sqlite3/index.mjs", "sqlite3/sqlite3.wasm", "vega.js"}
 """Files below `assets/` that are of others; the README beside SQLite's says which."""
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, filled: str) -> Path:
-    root = tmp_path_factory.mktemp("published") / "site"
-    published(root, filled, address="https://example.org/b/")
-    return root
-
-
 def files(root: Path) -> dict[str, bytes]:
     return {
         path.relative_to(root).as_posix(): path.read_bytes()

@@ -20,13 +20,6 @@ ROWS = "#out tbody tr"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, filled: str) -> Path:
-    root = tmp_path_factory.mktemp("browsed") / "site"
-    published(root, filled)
-    return root
-
-
-@pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[str]:
     with file_server(folder) as address:
         yield address
