@@ -197,50 +197,22 @@ class Roofline(NamedTuple):
     """Speed-up at most if all matrix products took no time; everything else stays."""
 
 
-def gmacs_of(profile: ArmProfile) -> float | None:
-    """GMACs of a forward where shapes gave them; `None` where they gave none."""
-    found = [each.gmacs for each in profile.activities if each.gmacs is not None]
-    return sum(found) if found else None
-
-
-def bytes_of(profile: ArmProfile) -> float | None:
-    """Bytes of a forward where shapes or counters gave them; `None` where they gave none."""
-    found = [each.bytes_moved for each in profile.activities if each.bytes_moved is not None]
-    return sum(found) if found else None
-
-
-def product_share(profile: ArmProfile) -> float | None:
-    """Share of the time of kernels or operators that those take which multiply matrices; `None`
-    where none is known to.
-    """
-    total = sum(each.seconds for each in profile.activities)
-    return (
-        sum(each.seconds for each in profile.activities if each.gmacs) / total or None
-        if total
-        else None
-    )
-
-
 def roofline(
     profile: ArmProfile,
     peaks: Peaks | None,
     *,
-    gmacs: float | None = None,
-    bytes_moved: float | None = None,
-    products: float | None = None,
+    gmacs: float | None,
+    bytes_moved: float | None,
+    products: float | None,
 ) -> Roofline | None:
     """Which limit holds for a profiled arm; `None` without its wall and classes of time.
 
-    MACs and bytes per forward, and the share `products` of device time that matrix products take,
-    are those of the profile's activities unless they are given. Bytes are counted once per
+    `products` is the share of device time that matrix products take. Bytes are counted once per
     operator, so that what a cache keeps makes `memory_share` too large, above 1 in the extreme.
     """
     wall_s, device_s = profile.wall_s, profile.times.get("device")
     if not wall_s or not device_s:
         return None
-    gmacs = gmacs_of(profile) if gmacs is None else gmacs
-    bytes_moved = bytes_of(profile) if bytes_moved is None else bytes_moved
-    products = product_share(profile) if products is None else products
     gflops = None if gmacs is None else 2 * gmacs / device_s
     gb_per_s = None if bytes_moved is None else bytes_moved / 1e9 / device_s
     compute = None if gflops is None or peaks is None else gflops / peaks.gflops

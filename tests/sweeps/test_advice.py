@@ -97,7 +97,7 @@ def test_equal_arms_stay_in_the_pareto_set() -> None:
     of 100 sweeps.
     """
     rng = np.random.default_rng(3)
-    runs, shrunk = 2000, 0
+    runs, shrunk = 1500, 0
     for _ in range(runs):
         costs = [[cost(value, 1.96 * 0.1) for value in rng.normal(0, 0.1, 1)] for _ in range(8)]
         arms = [

@@ -6,56 +6,54 @@ from typing import Any
 
 import pytest
 
-from sweeps.model.profile import Activities, ArmProfile, Peaks, TimeClass
-from sweeps.stats.roofline import DISPATCH, Shapes, operator_work, roofline
+from sweeps.model.profile import ArmProfile, Peaks, TimeClass
+from sweeps.stats.roofline import DISPATCH, Roofline, Shapes, operator_work, roofline
 from sweeps.text.reasons import describe_roofline
 
 PEAKS = Peaks(gflops=100.0, gb_per_s=10.0, dtype="float32", threads=2)
 
 
-def profiled(wall: float, device: float, **work: Any) -> ArmProfile:
-    """A matrix product with `gmacs` and `moved` bytes that takes `product` seconds, and another
-    operator that takes the rest.
-    """
-    product = work.get("product", device)
-    times: dict[TimeClass, float] = {"device": device, "host": wall - device}
-    gelu = Activities(name="gelu", activity="operator", count=1, seconds=device - product)
-    known = {"name": "mm", "seconds": product, "gmacs": work["gmacs"], "bytes_moved": work["moved"]}
-    activities = (gelu.model_copy(update=known), gelu)
-    return ArmProfile(
-        arm=0, tool="torch", forwards=1, wall_s=wall, times=times, activities=activities
-    )
+def of_forward(
+    wall_s: float, device_s: float, gmacs: float | None, moved: float | None, **more: Any
+) -> Roofline | None:
+    """Of a forward with so many GMACs and bytes."""
+    times: dict[TimeClass, float] = {"device": device_s, "host": wall_s - device_s}
+    profile = ArmProfile(arm=0, tool="torch", forwards=1, wall_s=wall_s, times=times)
+    known = {"peaks": PEAKS, "products": None, **more}
+    return roofline(profile, gmacs=gmacs, bytes_moved=moved, **known)
 
 
 @pytest.mark.parametrize(
-    ("profile", "limit"),
+    ("device_s", "gmacs", "moved", "limit"),
     [
-        (profiled(1.0, 0.9, gmacs=40.0, moved=1e9), "compute"),
-        (profiled(1.0, 0.9, gmacs=1.0, moved=8e9), "memory"),
-        (profiled(1.0, 0.3, gmacs=14.0, moved=1e9), "host"),
-        (profiled(1.0, 0.9, gmacs=5.0, moved=1e9), "neither"),
-        (profiled(1.0, 0.9, gmacs=40.0, moved=8.9e9), "memory"),
+        (0.9, 40.0, 1e9, "compute"),
+        (0.9, 1.0, 8e9, "memory"),
+        (0.3, 14.0, 1e9, "host"),
+        (0.9, 5.0, 1e9, "neither"),
+        (0.9, 40.0, 8.9e9, "memory"),
     ],
 )
-def test_the_limit_that_holds(profile: ArmProfile, limit: str) -> None:
+def test_the_limit_that_holds(device_s: float, gmacs: float, moved: float, limit: str) -> None:
     """The larger share of a peak while the device works, unless the host takes half of the wall."""
-    found = roofline(profile, PEAKS)
+    found = of_forward(1.0, device_s, gmacs, moved)
     assert found is not None
     assert found.limit == limit
 
 
 def test_rates_and_shares_are_those_of_device_time() -> None:
     """20 GMACs and 4 GB in 0.8 s on the device: 50 GFLOP/s, half the peak, and 5 GB/s, half of
-    that.
+    that; without peaks there are rates alone.
     """
-    found = roofline(profiled(1.0, 0.8, gmacs=20.0, moved=4e9), PEAKS)
+    found, bare = (of_forward(1.0, 0.8, 20.0, 4e9, peaks=peaks) for peaks in (PEAKS, None))
     assert found is not None
     assert found[1:6] == pytest.approx((50, 5, 0.5, 0.5, 0.8))
+    assert bare is not None
+    assert bare[:5] == ("neither", pytest.approx(50), pytest.approx(5), None, None)
 
 
 def test_what_products_leave_is_the_ceiling() -> None:
     """Of 1 s products take 0.6: without them 0.4 s are left, so at most 2.5 times as fast."""
-    found = roofline(profiled(1.0, 0.8, gmacs=20.0, moved=4e9, product=0.6), PEAKS)
+    found = of_forward(1.0, 0.8, 20.0, 4e9, products=0.75)
     assert found is not None
     assert found.ceiling == pytest.approx(2.5)
     assert describe_roofline(found, PEAKS).endswith(
@@ -63,24 +61,13 @@ def test_what_products_leave_is_the_ceiling() -> None:
     )
 
 
-def test_without_peaks_only_the_host_can_be_the_limit() -> None:
-    """Rates are there, shares are not."""
-    found = roofline(profiled(1.0, 0.8, gmacs=20.0, moved=4e9), None)
-    assert found is not None
-    assert (found.limit, found.compute_share, found.memory_share) == ("neither", None, None)
-    assert found.gflops == pytest.approx(50)
-
-
 def test_nothing_without_times() -> None:
     """A profile of single kernels has no wall to compare with."""
-    assert roofline(ArmProfile(arm=0, tool="ncu", forwards=1), PEAKS) is None
-    bare = ArmProfile(
-        arm=0, tool="torch", forwards=1, wall_s=1.0, times={"device": 0.5, "host": 0.5}
-    )
-    found = roofline(bare, PEAKS)
+    kernels = ArmProfile(arm=0, tool="ncu", forwards=1)
+    assert roofline(kernels, PEAKS, gmacs=1.0, bytes_moved=1.0, products=None) is None
+    found = of_forward(1.0, 0.5, None, None)
     assert found is not None
-    assert found[1:5] == (None, None, None, None)
-    assert found.ceiling is None
+    assert (found[1:5], found.ceiling) == ((None, None, None, None), None)
 
 
 # ---- work of operators by hand ----
