@@ -65,30 +65,23 @@ def conclusions() -> Iterator[tuple[str, Conclusion]]:
         "faster": (1.2, 1.1, 1.3),
         "slower": (0.8, 0.7, 0.9),
         "same": (1.001, 0.995, 1.006),
-        "same, to three digits": (1.0, 0.99964, 1.0003),
         "same, above 1": (1.008, 1.004, 1.012),
         "unclear": (1.02, 0.95, 1.09),
-        "unclear, just beyond the floor": (1.003, 0.995, 1.02004),
         "unclear, above 1": (1.04, 1.01, 1.07),
         "unclear, below 1": (0.96, 0.93, 0.99),
-        "unclear, hardly beyond the floor": (1.015, 1.012, 1.0202),
         "insufficient": (1.5, 1.4, 1.6),
         "quarantined": (1.2, 1.1, 1.3),
     }.items():
         word = verdict.partition(",")[0]
         yield f"speed-up {verdict}", conclude(SPEEDUP, *ends, verdict=word, floor=0.02)
-    exact = conclude(SPEEDUP, 1.0003, 1.0002, 1.0004, verdict="faster", floor=0.0)
-    yield "speed-up with a floor of 0", exact
     yield "speed-up without interval", conclude(SPEEDUP, 1.2, None, 1.3, verdict="unclear")
     yield "speed-up without value", conclude(SPEEDUP, None, None, None, verdict=None)
     few = conclude(SPEEDUP, 1.2, 1.1, 1.3, verdict="insufficient", pairs=(3, 30))
     yield "speed-up of too few pairs", few
     for verdict, change in {
-        "better": (-0.02, -0.03, -0.01),
         "worse": (0.02, 0.01, 0.03),
         "same": (0.001, -0.002, 0.004),
         "same, above 0": (0.0015, 0.0001, 0.0028),
-        "same, to four digits": (0.0, -0.00001, 0.00001),
         "unclear": (0.004, -0.002, 0.01),
         "unclear, above 0": (0.0070, 0.0042, 0.0098),
     }.items():
@@ -120,7 +113,6 @@ def loses(verdict: str, *place: float | None, **more: object) -> ClaimRow:
 
 CLAIMS = {
     "pays from a bracket": [gains("crossing", 40.0, 16.0, 64.0)],
-    "pays from, no likeliest place": [gains("crossing", None, 15.6, 64.2)],
     "pays from, below": [gains("pays_from", None, None, 64.0)],
     "pays from, a loss below": [gains("pays_from", None, None, 35.4, worst_loss=0.0366)],
     "pays from, no loss below": [gains("pays_from", None, None, 36.0, worst_loss=0.0)],
@@ -150,7 +142,6 @@ CLAIMS = {
         loses("pays_up_to", None, 0.4231, None, axis="gmacs_saved", worst_loss=0.1)
     ],
     "along batches": [gains("pays_from", None, None, 7.6, axis="batch_size", worst_loss=0.0)],
-    "at all batches": [claim("always", axis="batch_size", x_first=1, x_last=8)],
     "along a parameter": [
         loses("crossing", 0.55, 0.5, 0.7, axis="parameter", varied_parameter="keep_rate")
     ],
@@ -160,8 +151,8 @@ CLAIMS = {
 
 def claims() -> Iterator[str]:
     for name, rows in CLAIMS.items():
-        yield from (name, f"  {describe_break_even(rows, 'tokens', brief=True)}")
-        yield f"  {describe_break_even(rows, 'tokens')}"
+        words = dict.fromkeys(describe_break_even(rows, "tokens", brief=at) for at in (True, False))
+        yield from (name, *(f"  {text}" for text in words))
         if rows[0].axis == "tokens":
             cell = break_even_cell(rows)
             yield f"  {cell.text} ({cell.kind}, {cell.place})"
@@ -250,9 +241,7 @@ def promises() -> Iterator[str]:
         "a promise": {},
         "less time than promised": {"arm_ms": 5.0, "speedup": 2.0, "speedup_high": 2.2},
         "no promise": {"gmacs_total": 1.0, "gmacs_overhead": 0.0},
-        "no promise beyond the floor": {"gmacs_total": 0.995, "gmacs_overhead": None},
         "MACs that are not known": {"gmacs_total": None},
-        "MACs of the baseline that are not known": {"gmacs_baseline": None},
         "nothing removed": {"gmacs_total": 1.0, "flags": "no_effect"},
     }
     for name, more in changes.items():
@@ -278,7 +267,6 @@ CEILINGS: dict[str, tuple[Bounds, Bounds]] = {
     "all of the promise": ((1.7, 1.65, 1.75), (1.98, 1.9, 2.05)),
     "intervals that meet": ((1.1, 1.0, 1.2), (1.0, 0.95, 1.05)),
     "an arm that is faster": ((1.3, 1.2, 1.4), (1.0, 0.95, 1.05)),
-    "an arm without an interval": ((1.3, None, None), (1.0, 0.95, 1.05)),
     "a cut without an interval": ((1.1, 1.0, 1.2), (1.0, None, None)),
     "no cut": ((1.5, 1.4, 1.6), (None, None, None)),
 }
