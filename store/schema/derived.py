@@ -2,7 +2,7 @@
 `breakeven reanalyse`.
 """
 
-from typing import Any, get_args
+from typing import get_args
 
 from sqlalchemy import CheckConstraint, Index, text
 from sqlmodel import Field, SQLModel
@@ -39,7 +39,7 @@ class EffectRow(ReportedColumns, table=True):
     """
 
     __tablename__ = "effect_row"
-    __table_args__: Any = (
+    __table_args__ = (
         one_of("source", SOURCES),
         one_of("compared", get_args(Compared)),
         one_of("verdict", VERDICTS),
@@ -129,7 +129,7 @@ class BreakEvenRow(SQLModel, table=True):
     """Derived: where a curve crosses 1, one row for each crossing, or one with `x` NULL."""
 
     __tablename__ = "break_even_row"
-    __table_args__: Any = (
+    __table_args__ = (
         one_of("axis", BREAK_EVEN_AXES),
         one_of("verdict", get_args(Claim)),
         one_of("direction", ("gains", "loses")),
@@ -194,7 +194,7 @@ class CostModelRow(SQLModel, table=True):
     """
 
     __tablename__ = "cost_model_row"
-    __table_args__: Any = (
+    __table_args__ = (
         one_of("work_unit", ("GMAC", "token")),
         one_of("verdict", ("fits", "misfit", "undetermined")),
         *(finite_number(f"{name}{end}", ">= 0") for name in COSTS for end in ("", "_low", "_high")),
@@ -251,7 +251,7 @@ class PendingDerivationRow(SQLModel, table=True):
     """
 
     __tablename__ = "pending_derivation"
-    __table_args__: Any = (one_of("stage", STAGES),)
+    __table_args__ = (one_of("stage", STAGES),)
 
     id: int | None = Field(default=None, primary_key=True)
     analysis: str = Field(index=True)
@@ -270,7 +270,7 @@ class PanelProgressRow(SQLModel, table=True):
     """
 
     __tablename__ = "panel_progress"
-    __table_args__: Any = (
+    __table_args__ = (
         *finite_numbers("comparisons measured unclear insufficient failures", ">= 0"),
     )
 
@@ -295,7 +295,7 @@ class PanelRow(SQLModel, table=True):
     """
 
     __tablename__ = "panel_row"
-    __table_args__: Any = (finite_number("points", "> 0"), finite_number("best"))
+    __table_args__ = (finite_number("points", "> 0"), finite_number("best"))
 
     sweep: int = Field(primary_key=True, foreign_key="sweep.id")
     panel_id: str = Field(primary_key=True, index=True)

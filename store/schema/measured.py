@@ -5,7 +5,7 @@ A profile shows where the time of an arm's forward goes, recorded in an attempt 
 profiler's file.
 """
 
-from typing import Any, get_args
+from typing import get_args
 
 from sqlalchemy import BigInteger, Index, LargeBinary
 from sqlmodel import Field, SQLModel
@@ -27,7 +27,7 @@ class CalibrationRow(SQLModel, table=True):
     """
 
     __tablename__ = "calibration"
-    __table_args__: Any = (
+    __table_args__ = (
         *finite_numbers("process_sd tau tau_low tau_high created_at", ">= 0"),
         *finite_numbers("freedom processes contrasts", "> 0"),
         Index(None, "environment", "size_class", "created_at"),
@@ -55,7 +55,7 @@ class AttemptRow(SQLModel, table=True):
     """One execution of a job."""
 
     __tablename__ = "attempt"
-    __table_args__: Any = (
+    __table_args__ = (
         one_of("source", SOURCES),
         finite_number("started_at", "> 0"),
         finite_number("ended_at", ">= started_at"),
@@ -150,7 +150,7 @@ class ImagePredictionsRow(ItemColumns, table=True):
     """What each arm of an attempt predicted for each image."""
 
     __tablename__ = "image_predictions"
-    __table_args__: Any = (finite_number("images", "> 0"), finite_number("unreadable", ">= 0"))
+    __table_args__ = (finite_number("images", "> 0"), finite_number("unreadable", ">= 0"))
 
     images: int
     """Images evaluated."""
@@ -163,7 +163,7 @@ class TextScoresRow(ItemColumns, table=True):
     """The likelihood that each arm of an attempt gave each window of a text."""
 
     __tablename__ = "text_scores"
-    __table_args__: Any = (finite_number("windows", "> 0"), finite_number("characters", ">= 0"))
+    __table_args__ = (finite_number("windows", "> 0"), finite_number("characters", ">= 0"))
 
     windows: int
     characters: int
@@ -186,7 +186,7 @@ class ArmResultRow(ArmColumns, ReportedColumns, table=True):
     """One arm that ran in an attempt: the condition it really ran under, and what was counted."""
 
     __tablename__ = "arm_result"
-    __table_args__: Any = (
+    __table_args__ = (
         *(finite_number(column, "> 0") for column in (*CONDITION_CHECKS, "batch", "threads")),
         *finite_numbers("gmacs gmacs_overhead tokens tokens_final", ">= 0"),
         Index(None, "arm_condition_id"),
@@ -217,7 +217,7 @@ class MetricRow(SQLModel, table=True):
     """
 
     __tablename__ = "metric_row"
-    __table_args__: Any = (
+    __table_args__ = (
         finite_number("value"),
         finite_number("low"),
         finite_number("high"),
@@ -267,7 +267,7 @@ class ProfileRow(SQLModel, table=True):
     """
 
     __tablename__ = "profile_row"
-    __table_args__: Any = (
+    __table_args__ = (
         one_of("source", SOURCES),
         one_of("tool", get_args(Tool)),
         one_of("phase", get_args(Phase)),
@@ -328,7 +328,7 @@ class ProfileTimeRow(SQLModel, table=True):
     """One class of time of a profile, in seconds per forward."""
 
     __tablename__ = "profile_time_row"
-    __table_args__: Any = (
+    __table_args__ = (
         one_of("time_class", get_args(TimeClass)),
         finite_number("seconds", ">= 0"),
     )
@@ -349,7 +349,7 @@ class KernelRow(SQLModel, table=True):
     """All runs of one kernel or operator in a profile, as means of one forward."""
 
     __tablename__ = "kernel_row"
-    __table_args__: Any = (
+    __table_args__ = (
         one_of("activity", get_args(Activity)),
         finite_number("rank", ">= 0"),
         *(
@@ -383,7 +383,7 @@ class PeakRow(SQLModel, table=True):
     """
 
     __tablename__ = "peak_row"
-    __table_args__: Any = (
+    __table_args__ = (
         finite_number("measured_at", "> 0"),
         *finite_numbers("gflops gb_per_s threads", "> 0"),
     )

@@ -9,7 +9,6 @@ JSON in text columns; times are seconds since the epoch (UTC) unless the column 
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from sqlalchemy import CheckConstraint, Index, UniqueConstraint
 from sqlmodel import Field, SQLModel
@@ -58,7 +57,7 @@ class SweepRow(SQLModel, table=True):
     """
 
     __tablename__ = "sweep"
-    __table_args__: Any = (UniqueConstraint("name", "revision"), finite_number("revision", "> 0"))
+    __table_args__ = (UniqueConstraint("name", "revision"), finite_number("revision", "> 0"))
 
     id: int | None = Field(default=None, primary_key=True)
     name: str
@@ -74,7 +73,7 @@ class SubmissionRow(SQLModel, table=True):
     """A sweep that waits for a server or was run by one: `breakeven submit`, `breakeven serve`."""
 
     __tablename__ = "submission"
-    __table_args__: Any = (
+    __table_args__ = (
         one_of("state", SUBMISSION_STATES),
         *finite_numbers("priority submitted_at started_at ended_at renewed_at"),
         Index(None, "state", "priority", "id"),
@@ -165,7 +164,7 @@ class ComparisonRow(ArmColumns, table=True):
     """
 
     __tablename__ = "comparison"
-    __table_args__: Any = (
+    __table_args__ = (
         *(finite_number(column, "> 0") for column in CONDITION_CHECKS),
         Index(None, "method", "model", "image_size"),
         Index(None, "arm_id", "model", "weights", "image_size"),
@@ -220,7 +219,7 @@ class JobRow(SQLModel, table=True):
     """The queue: one row for each block of arms that is to be run together."""
 
     __tablename__ = "job"
-    __table_args__: Any = (
+    __table_args__ = (
         one_of("state", STATES),
         finite_number("attempts", ">= 0"),
         Index(None, "state", "id"),

@@ -2,7 +2,6 @@
 break-even can hold one.
 """
 
-from typing import Any
 
 from sqlmodel import Field, SQLModel
 
@@ -13,7 +12,7 @@ class ReferenceRow(SQLModel, table=True):
     """One row of a published table, with the source of the table."""
 
     __tablename__ = "reference_row"
-    __table_args__: Any = (
+    __table_args__ = (
         one_of("source", ("published",)),
         one_of("latency_unit", ("per_batch", "per_image")),
         *finite_numbers(
