@@ -2,7 +2,6 @@
 break-even can hold one.
 """
 
-
 from sqlmodel import Field, SQLModel
 
 from store.schema.planned import finite_numbers, one_of
