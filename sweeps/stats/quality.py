@@ -170,9 +170,9 @@ class Drop(NamedTuple):
     """McNemar's exact test of no difference: the two-sided binomial probability of a split of lost
     and gained this uneven."""
 
-    def verdict(self, floor: float = TOP1_FLOOR) -> QualityVerdict:
-        """See `sweeps.stats.quality.interval_verdict`; `floor` in points."""
-        return interval_verdict(self.low, self.high, floor)
+    def verdict(self) -> QualityVerdict:
+        """See `sweeps.stats.quality.interval_verdict`."""
+        return interval_verdict(self.low, self.high, TOP1_FLOOR)
 
 
 class Agreement(NamedTuple):
@@ -392,9 +392,9 @@ class Fidelity(NamedTuple):
     kl: Interval | None
     """Mean KL(baseline || arm) over positions in nats."""
 
-    def verdict(self, floor: float = BITS_FLOOR) -> QualityVerdict:
-        """See `sweeps.stats.quality.interval_verdict`; `floor` in bits per byte."""
-        return interval_verdict(self.change.low, self.change.high, floor)
+    def verdict(self) -> QualityVerdict:
+        """See `sweeps.stats.quality.interval_verdict`."""
+        return interval_verdict(self.change.low, self.change.high, BITS_FLOOR)
 
 
 def compare_texts(scores: TextScores, baseline: int, arm: int) -> Fidelity:

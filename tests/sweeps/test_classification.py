@@ -12,9 +12,9 @@ from scipy.stats import binomtest
 
 from sweeps.model.outcome import ArmImages, PairImages, Predictions, pack
 from sweeps.stats.quality import (
-    Drop,
     accuracy_drop,
     compare_predictions,
+    interval_verdict,
     mcnemar,
     mean,
     predictions_problem,
@@ -150,10 +150,9 @@ def test_what_cannot_be_compared(sides: tuple[list[bool], list[bool]]) -> None:
 
 def test_a_floor_is_a_number_of_points() -> None:
     """A floor below 0 is refused; a wider floor calls more the same."""
-    found = Drop(value=0.5, low=0.3, high=0.7, n=10_000, lost=100, gained=50, p=0.01)
     with pytest.raises(ValueError, match="not a finite number of at least 0"):
-        found.verdict(-1)
-    verdicts = [found.verdict(floor) for floor in (0.2, 0.3, 0.5, 0.7)]
+        interval_verdict(0.3, 0.7, -1)
+    verdicts = [interval_verdict(0.3, 0.7, floor) for floor in (0.2, 0.3, 0.5, 0.7)]
     assert verdicts == ["worse", "unclear", "unclear", "same"]
 
 

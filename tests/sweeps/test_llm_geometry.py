@@ -48,21 +48,6 @@ def test_a_profile_of_a_language_model_is_requested_by_the_same_section() -> Non
     assert found.problem.startswith("is missing")
 
 
-def test_quality_is_not_multiplied_by_what_only_time_depends_on() -> None:
-    """Prompt lengths, caches and threads make many generation jobs and one of quality, whose
-    condition has none of them.
-    """
-    text = (
-        "defaults: {model: tiny_lm, new_tokens: 16, weights: trained}\naxes: {prompt_tokens: [16,"
-        " 64], threads: [1, 2]}\n"
-    )
-    text += "methods: [skip, {method: dense, kv_cache: [static, virtual]}]\n"
-    jobs = expand(text + BOTH).jobs
-    assert [job.kind for job in jobs] == ["generation"] * 4 + ["quality"]
-    assert [len(job.arms) for job in jobs] == [4] * 4 + [2]
-    assert jobs[-1].condition == Condition(model="tiny_lm", weights="trained", data="docs")
-
-
 def test_integer_weights_run_on_a_cpu_and_without_methods_that_change_them() -> None:
     """Quality is asked for like time; what cannot run is refused with the reason."""
     arms = "methods: [{method: dense, dtype: [int8, int4]}]\nbaselines: [{dtype: bfloat16}]\n"
@@ -86,23 +71,6 @@ def test_another_engine_runs_the_unmodified_llama() -> None:
     assert "and gpt2 is a gpt2" in str(refused(TINY.replace("tiny_lm", "gpt2") + arm))
     skipping = arm.replace("dense", "skip")
     assert "which runs the unmodified model" in str(refused(TINY + skipping))
-
-
-def test_arms_may_override_the_cache() -> None:
-    """A stack with another cache is one arm; an override that repeats the spelled-out default adds
-    nothing.
-    """
-    text = (
-        TINY
-        + "methods: [{stack: [skip, {method: skip, sparsity: 0.25}], kv_cache: virtual}, {method:"
-        " skip, kv_cache: dynamic}]\n"
-    )
-    (job,) = expand(
-        text + "baselines: [dense, {dtype: bfloat16}, {method: skip, sparsity: 0}]\n"
-    ).jobs
-    assert [arm.method for arm in job.arms] == ["dense", "dense", "skip", "skip+skip", "skip"]
-    assert job.arms[3].overrides == Overrides(kv_cache="virtual")
-    assert job.arms[4].overrides == Overrides()
 
 
 def test_language_identities_are_pinned() -> None:
