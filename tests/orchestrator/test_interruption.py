@@ -5,14 +5,20 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
 from orchestrator.loop.interruption import stop_requested
-from tests.orchestrator.commands import ROOT, SWEEP
+from store.open.engine import connect
+from tests.faults import toy
+from tests.fixtures.sql_rows import rows
+from tests.orchestrator.commands import ROOT, SWEEP, in_process
 from workers.measure.descendants import is_running
 
 RUN = [sys.executable, "-m", "tests.faults.toy", "run"]
@@ -49,6 +55,13 @@ def test_an_ignored_hangup_stays_ignored() -> None:
             assert not stopped()
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+PASSES = 6
+TEXT = SWEEP.replace(
+    "pairs: {min: 30, max: 30}, budget: 15s", f"budget: 6s, passes: {PASSES}"
+).replace("threads: 1", f"threads: 1, seed: {toy.SEED}")
+"""Whose workers answer in a fraction of a second."""
 
 
 def run_until(file: int, shown: bytes, seconds: float = 120.0) -> None:
@@ -108,19 +121,68 @@ def test_a_request_to_end_while_ray_starts_is_an_interruption(tmp_path: Path) ->
     assert [each for each in left if is_running(each)] == []
 
 
+def visits(folder: Path) -> dict[int, int]:
+    """Visits of each size that has an interval."""
+    engine = connect(str(folder / "breakeven.db"))
+    found = rows(engine, "SELECT image_size, rounds FROM speedup WHERE speedup_low IS NOT NULL")
+    engine.dispose()
+    return {row["image_size"]: row["rounds"] for row in found}
+
+
+@contextmanager
+def interrupted_after(folder: Path, number: int) -> Iterator[None]:
+    """Ctrl-C in this process once the store has so many visits, unless the block ends before."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.05):
+            if sum(visits(folder).values()) >= number:
+                signal.raise_signal(signal.SIGINT)
+                return
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+
+
 @pytest.mark.ray
-def test_a_closed_terminal_is_an_interruption(tmp_path: Path) -> None:
-    """The command ends with 130, although it can print nothing more."""
-    (tmp_path / "sweep.yaml").write_text(
-        SWEEP.replace("[32, 48, 64]", "{range: {start: 32, stop: 1600, step: 16}}")
-    )
+@pytest.mark.usefixtures("shared_ray")
+def test_a_run_that_is_interrupted_goes_on(tmp_path: Path) -> None:
+    """Where its terminal is closed a run ends with 130, although it can print nothing more; so
+    after Ctrl-C. In its second pass or later all sizes have an interval then, from visits that
+    differ by one at most. The next run measures the rest, once, and reports.
+    """
+    (tmp_path / "tiny.yaml").write_text(TEXT)
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(ROOT)
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
-        os.execv(
-            sys.executable, [*RUN, str(tmp_path / "sweep.yaml"), "--db", str(tmp_path / "x.db")]
-        )
-    run_until(terminal, b"[1/")
+        store = str(tmp_path / "breakeven.db")
+        os.execv(sys.executable, [*RUN, str(tmp_path / "tiny.yaml"), "--db", store])
+    run_until(terminal, f"pass 2 of {PASSES}".encode())
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 130
+    first = visits(tmp_path)
+    assert set(first) == {32, 48, 64}
+    assert max(first.values()) - min(first.values()) <= 1
+    with interrupted_after(tmp_path, sum(first.values()) + 2):
+        stopped = in_process("run", "tiny.yaml", folder=tmp_path)
+    assert stopped.returncode == 130, stopped.stdout
+    assert "the same command goes on from here" in stopped.stdout
+    second = visits(tmp_path)
+    assert sum(second.values()) >= sum(first.values()) + 2
+    assert max(second.values()) - min(second.values()) <= 1
+    ended = in_process("run", "tiny.yaml", folder=tmp_path)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert f"pass {PASSES} of {PASSES}" in ended.stdout
+    assert ended.stdout.count("break-even, tokens") == 1
+    assert "breakeven run FILE" not in ended.stdout
+    assert visits(tmp_path) == dict.fromkeys((32, 48, 64), PASSES)
+    assert not list(tmp_path.glob("breakeven.db-*")), "the file alone holds all of it"
+    again = in_process("run", "tiny.yaml", folder=tmp_path)
+    assert "3 of 3 comparisons are answered in this environment; 0 jobs left" in again.stdout
+    assert "starting Ray" not in again.stdout

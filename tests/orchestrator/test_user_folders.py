@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.ray
 def test_packages_of_the_user_disturb_no_command(folder: Path) -> None:
-    """`plan`, `run`, `plot` and `app`, as the installed command, in a folder with packages of our
+    """`run`, `plot` and `app`, as the installed command, in a folder with packages of our
     names.
     """
 
@@ -61,7 +61,6 @@ def test_packages_of_the_user_disturb_no_command(folder: Path) -> None:
         )
         assert done.returncode == 0, (arguments, done.stdout, done.stderr)
 
-    command("plan", "own.yaml")
     command("run", "own.yaml")
     command("plot", "own", "-o", "own.svg")
     assert (folder / "own.svg").read_text().startswith("<svg")
