@@ -2,24 +2,19 @@
 time_budget.
 """
 
-import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from orchestrator.loop.progress import comparison_lines
 from orchestrator.plan import time_budget
-from orchestrator.report.data import load_report
+from orchestrator.report.data import Report
 from orchestrator.report.differences import difference_sections
-from orchestrator.report.render import write_report
-from store.open.engine import Engine, connect
-from store.write.record import record
-from store.write.submission import NewSweep, submit_sweep
 from sweeps.analysis import job_estimate
 from sweeps.model.condition import Overrides
-from sweeps.model.job import DENSE, Arm, Pair, Protocol, Step
-from sweeps.model.outcome import Failure, Outcome
+from sweeps.model.job import DENSE, Arm, Protocol, Step
+from sweeps.model.outcome import Failure
+from tests.orchestrator.vision_fixtures import printed, report_of
 from tests.store.language_fixtures import (
     a_generation,
     a_generation_job,
@@ -37,47 +32,24 @@ SPEEDUPS = (1.0, 1.1, 1.5, 1.2, 1.0, 1.6)
 BASELINES = [DENSE, larosa(0.0)]
 
 
-def store(path: Path, *outcomes: Outcome) -> Engine:
-    """A store with a sweep that requests what the outcomes answer."""
-    engine = connect(str(path))
-    requested = [
-        (found.job.comparison(Pair(*pair)), found.job.content_hashes)
-        for found in outcomes
-        for pair in found.job.pairs
-    ]
-    submit_sweep(engine, NewSweep("llm", "text", "What does it buy?"), requested, [])
-    for found in outcomes:
-        record(engine, None, None, found)
-    return engine
-
-
-def written(path: Path, form: str) -> str:
-    console = Console(file=io.StringIO(), width=1000)
-    write_report(load_report(str(path), "llm"), form, console, detail=True)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """A sweep with each method alone and all together, timed against two baselines, with quality
     against dense.
     """
-    path = tmp_path_factory.mktemp("llm") / "store.db"
     timed = a_generation(a_generation_job(arms=ARMS, baselines=BASELINES), SPEEDUPS)
     arms = [larosa(0.5), VOCABULARY, stacked(0.5)]
     evaluated = a_reading(
         a_quality_job(arms), (0.0, 0.04, 0.0, 0.05), tokens=(100, 100, 80, 80), noise=0.002
     )
-    store(path, timed, evaluated).dispose()
-    return path
+    return report_of(tmp_path_factory.mktemp("llm") / "store.db", timed, evaluated)
 
 
-def test_each_method_opens_with_its_gain_and_cost(path: Path) -> None:
+def test_each_method_opens_with_its_gain_and_cost(report: Report) -> None:
     """Speed-ups by three metrics, bits per byte and its verdict stand in one sentence, and other
     baselines in their tables.
     """
-    text = written(path, "table")
+    text = printed(report)
     sentence = next(line for line in text.splitlines() if line.startswith("  larosa sparsity=0.5:"))
     assert "in time to the first token (unclear)" in sentence
     assert "in time per output token (faster)" in sentence
@@ -99,11 +71,10 @@ def test_each_method_opens_with_its_gain_and_cost(path: Path) -> None:
     assert "MACs promise of each" in text
 
 
-def test_quality_stands_beside_speed_ups_over_the_same_baseline(path: Path) -> None:
+def test_quality_stands_beside_speed_ups_over_the_same_baseline(report: Report) -> None:
     """An arm that was timed against two baselines has in a table of quality the speed-up over the
     baseline of that table.
     """
-    report = load_report(str(path), "llm")
     (section,) = difference_sections(report)
     shown = {params_label(arm.row.method, arm.row.params): arm.speedups for arm in section.rows}
     decoding = 31 * 0.030
@@ -113,11 +84,11 @@ def test_quality_stands_beside_speed_ups_over_the_same_baseline(path: Path) -> N
         )
 
 
-def test_memory_and_counters_beside_the_times(path: Path) -> None:
+def test_memory_and_counters_beside_the_times(report: Report) -> None:
     """Bytes of the cache and peak memory stand beside the times; sparsity reached and kernel calls
     are in the table of the arms.
     """
-    text = written(path, "markdown")
+    text = printed(report, "markdown")
     heading = next(line for line in text.splitlines() if line.startswith("| arm |"))
     assert "KV resident, MiB | virtual | sparsity | kernel calls | to dense" in heading
     dense = next(line for line in text.splitlines() if line.startswith("| dense |"))
@@ -152,16 +123,15 @@ def test_the_attention_that_ran_is_named(tmp_path: Path) -> None:
         (eager, "float32, eager attention, eager"),
     ):
         path = tmp_path / f"{found.arms[0].implementation}.db"
-        store(path, found).dispose()
-        assert settings in written(path, "markdown")
+        assert settings in printed(report_of(path, found), "markdown")
 
 
 def test_quality_alone_is_a_report(tmp_path: Path) -> None:
     """A sweep that requests quality only shows its table, and a failed arm its reason."""
     job = a_quality_job([larosa(0.5), larosa(0.25)], weights="trained", model="tiny_lm")
     failed = Failure(arm=2, reason="not_a_number", message="7 logits are not finite")
-    store(tmp_path / "x.db", a_reading(job, (0.0, 0.1, 0.0), failures=[failed])).dispose()
-    text = written(tmp_path / "x.db", "table")
+    reading = a_reading(job, (0.0, 0.1, 0.0), failures=[failed])
+    text = printed(report_of(tmp_path / "x.db", reading))
     assert "Quality of tiny_lm (weights trained), 80976 characters of docs in 200 windows" in text
     assert "worse" in text
     assert "7 logits are not finite" in text
@@ -171,11 +141,8 @@ def test_quality_alone_is_a_report(tmp_path: Path) -> None:
 def test_break_even_by_metric(tmp_path: Path) -> None:
     """Each metric has its own sentence along the tokens of the prompt."""
     gains = ((16, 0.8), (64, 0.9), (256, 1.3))
-    store(
-        tmp_path / "x.db",
-        *(a_generation(a_generation_job(size), (1.0, gain)) for size, gain in gains),
-    ).dispose()
-    text = written(tmp_path / "x.db", "table")
+    outcomes = [a_generation(a_generation_job(size), (1.0, gain)) for size, gain in gains]
+    text = printed(report_of(tmp_path / "x.db", *outcomes))
     assert "Break-even in tokens, by time per output token" in text
     assert "against dense: pays from 256 prompt tokens on (slower at 64)" in text
     assert "Break-even in tokens, by time to the first token" in text

@@ -2,18 +2,10 @@
 named.
 """
 
-import io
 from pathlib import Path
 
-from rich.console import Console
-
-from orchestrator.report.data import load_report
-from orchestrator.report.render import ReportFormat, write_report
-from store.open.engine import connect
-from store.write.record import record
-from store.write.submission import NewSweep, submit_sweep
-from sweeps.model.job import Pair
 from sweeps.model.outcome import Environment, Outcome
+from tests.orchestrator.vision_fixtures import printed, report_of
 from tests.store.conftest import a_job, an_outcome
 
 SIZES = (64, 128, 224, 384)
@@ -23,21 +15,8 @@ OTHER = Environment(device="cpu", device_name="Imaginary CPU", facts={"torch": "
 NEVER = ": not shown to pay at any point measured, 16 to 64 tokens; it can gain nothing"
 
 
-def report(path: Path, outcomes: list[Outcome], form: ReportFormat = "markdown") -> str:
-    engine = connect(str(path))
-    requested = [
-        (found.job.comparison(Pair(*pair)), found.job.content_hashes)
-        for found in outcomes
-        for pair in found.job.pairs
-    ]
-    submit_sweep(engine, NewSweep("hosts", "text", "?"), requested, [])
-    for found in outcomes:
-        record(engine, None, None, found)
-    printed = io.StringIO()
-    write_report(
-        load_report(str(path), "hosts"), form, Console(file=printed, width=400), detail=True
-    )
-    return printed.getvalue()
+def report(path: Path, outcomes: list[Outcome]) -> str:
+    return printed(report_of(path, *outcomes), "markdown")
 
 
 def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
@@ -62,9 +41,6 @@ def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
     ]
     assert ": pays from" in whole
     assert f"{NEVER}; incomplete, 2 of 4 points are missing on host b" in part
-    assert "it can gain nothing; incomplete, 2 of 4 points are missing on host b" in report(
-        tmp_path / "store.db", outcomes, "table"
-    )
 
 
 def test_two_environments_of_a_host_are_distinguished(tmp_path: Path) -> None:

@@ -2,19 +2,17 @@
 speed-ups.
 """
 
-import io
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from orchestrator.commands.import_files import import_files
 from orchestrator.loop.progress import comparison_lines
 from orchestrator.plan import time_budget
-from orchestrator.report.data import Report, load_report
-from orchestrator.report.render import ReportFormat, sections, write_report
+from orchestrator.report.data import load_report
+from orchestrator.report.render import sections
 from store.read.curves import with_ceilings
 from sweeps.analysis import job_estimate
 from sweeps.model.condition import Overrides
@@ -24,7 +22,7 @@ from tests.fixtures.device_traces import a_trace
 from tests.fixtures.ncu_tables import CASTS, raw_page
 from tests.fixtures.nsys_exports import write_nsys
 from tests.orchestrator import vision_fixtures as vision
-from tests.orchestrator.vision_fixtures import report_of
+from tests.orchestrator.vision_fixtures import printed, report_of
 from tests.store.conftest import an_outcome
 from tests.store.profile_fixtures import (
     CPU,
@@ -48,18 +46,11 @@ def topk(**overrides: Any) -> Arm:
     )
 
 
-def text_of(report: Report, form: ReportFormat = "table") -> str:
-    console = Console(file=io.StringIO(), width=600)
-    write_report(report, form, console, detail=True)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
 def test_the_reason_stands_below_the_times(tmp_path: Path) -> None:
     """Classes of both arms side by side, the sentence that follows, and what the machine still
     allows.
     """
-    shown = text_of(
+    shown = printed(
         report_of(tmp_path / "s.db", with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES)))
     )
     assert "Why: deit_tiny_patch16_224 (random weights), 224 px (196 tokens), batch 1" in shown
@@ -85,7 +76,7 @@ def test_the_reason_stands_below_the_times(tmp_path: Path) -> None:
 def test_flagged_profiles_are_doubted(tmp_path: Path) -> None:
     """Beside the flag stands what it means for the walls."""
     disturbed = a_profiled_outcome(a_profile_job(), CPU_TIMES, flags=["contended"])
-    shown = text_of(report_of(tmp_path / "s.db", disturbed), "markdown")
+    shown = printed(report_of(tmp_path / "s.db", disturbed), "markdown")
     assert "| contended |" in shown
     assert "Flagged arms were disturbed while they were profiled" in shown
 
@@ -102,7 +93,7 @@ def test_rates_of_a_profile_without_precision_are_left_out(tmp_path: Path) -> No
         )
         for profile in profiled.profiles or ()
     ]
-    shown = text_of(
+    shown = printed(
         report_of(tmp_path / "s.db", profiled.model_copy(update={"profiles": tuple(bare)}))
     )
     assert "profiled in too few rounds for their noise" in shown
@@ -128,7 +119,7 @@ def test_a_slow_profiler_is_a_limit(tmp_path: Path) -> None:
     """
     for slowed, expected in ((1.2, False), (2.3, True)):
         outcome = with_changes(a_profiled_outcome(a_profile_job(), CPU_TIMES), slowed=slowed)
-        shown = text_of(report_of(tmp_path / f"{slowed}.db", outcome))
+        shown = printed(report_of(tmp_path / f"{slowed}.db", outcome))
         assert ("Under the profiler forwards take up to 2.3 times as long" in shown) is expected
 
 
@@ -140,7 +131,7 @@ def test_a_captured_arm_measures_launch_overhead(
     alone. A compiled arm fuses kernels too: it is no measure of that.
     """
     job = a_profile_job([topk(), topk(runtime=runtime)], device="cuda")
-    shown = text_of(
+    shown = printed(
         report_of(
             tmp_path / "s.db", with_changes(a_profiled_outcome(job, GPU_TIMES, environment=GPU))
         )
@@ -167,7 +158,7 @@ def test_reached_ceiling_and_promise_stand_side_by_side(tmp_path: Path) -> None:
     ]
     assert ceilings["topk", '{"keep_rate":0.2}'] == pytest.approx(1.5)
     assert ceilings["topk", '{"keep_rate":0.6}'] != ceilings["topk", '{"keep_rate":0.6}'], "missing"
-    shown = text_of(report, "markdown")
+    shown = printed(report, "markdown")
     heading = next(
         line
         for line in shown.splitlines()
@@ -216,7 +207,7 @@ def test_imported_profiles_state_what_they_cover(tmp_path: Path) -> None:
         a_trace(4, marks=(f"breakeven:comparison:{comparison_id}", "breakeven:side:arm")),
     )
     import_files([tmp_path / "trace.sqlite"], db=str(tmp_path / "s.db"))
-    shown = text_of(load_report(str(tmp_path / "s.db"), "trial"))
+    shown = printed(load_report(str(tmp_path / "s.db"), "trial"))
     assert (
         "topk keep_rate=0.5: recorded by nsys in trace.sqlite, 4 forwards under the profiler; "
         "share of the arm's kernel time that its kernels take: 100 %" in shown
@@ -234,7 +225,7 @@ def test_kernels_of_ncu_have_a_table(tmp_path: Path) -> None:
     (tmp_path / "report.csv").write_text(raw_page(CASTS, nvtx=marks))
     import_files([tmp_path / "report.csv"], db=str(tmp_path / "s.db"))
     report = load_report(str(tmp_path / "s.db"), "trial")
-    shown = text_of(report, "markdown")
+    shown = printed(report, "markdown")
     assert "Kernels of topk keep_rate=0.5 in report.csv" in shown
     assert "sm throughput, %" in shown
     assert "The share of the arm" in shown

@@ -136,9 +136,9 @@ def report_of(path: Path, *outcomes: Outcome) -> Report:
     return load_report(str(path), "trial")
 
 
-def printed(report: Report, form: ReportFormat) -> str:
+def printed(report: Report, form: ReportFormat = "table") -> str:
     """A report as the command line prints it."""
-    console = Console(file=io.StringIO(), width=240)
+    console = Console(file=io.StringIO(), width=1000)
     write_report(report, form, console, detail=True)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
