@@ -96,7 +96,7 @@ def test_correlated_differences_are_accounted_for() -> None:
     """
     rng = np.random.default_rng(4)
     covered = []
-    for _ in range(100):
+    for _ in range(60):
         logs = np.stack([autoregressive(rng, 300, 0.5, 0.05) for _ in LOGS], axis=1)
         found = Rounds(np.exp(logs), ARMS).contrast(0, 1)
         covered.append(abs(found.effect) <= quantile(0.05, found.freedom) * found.se)
