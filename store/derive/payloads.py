@@ -187,7 +187,7 @@ class TextScoreStore(ItemStore[TextScores]):
             "tokens_scored": (found.tokens_baseline, found.tokens),
         }
         single = {
-            "windows_skipped": found.unscored,
+            "windows_skipped": found.skipped,
             "bytes_scored": found.bytes,
             "characters_scored": found.characters,
         }

@@ -66,7 +66,7 @@ END_LEASE = (
     )
     .returning(JOB.c.job_id, JOB.c.attempts)
 )
-HOLDER = select(JOB.c.state, JOB.c.owner).where(JOB.c.id == bindparam("row"))
+JOB_OWNER = select(JOB.c.state, JOB.c.owner).where(JOB.c.id == bindparam("row"))
 DEFERRED = select(PENDING).where(PENDING.c.analysis == "")
 STORED = select(COMPARISON.c.comparison_id).where(
     COMPARISON.c.comparison_id.in_(bindparam("comparisons", expanding=True))
@@ -209,7 +209,7 @@ def end_lease(
         END_LEASE, {**values, "digest": "" if attempt is None else attempt.digest}
     ).one_or_none()
     if ended is None:
-        found = connection.execute(HOLDER, {"row": row}).one_or_none()
+        found = connection.execute(JOB_OWNER, {"row": row}).one_or_none()
         now = "does not exist"
         if found is not None:
             now = f"is held by {found.owner}" if found.owner else f"is {found.state}"

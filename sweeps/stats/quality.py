@@ -372,7 +372,7 @@ class Fidelity(NamedTuple):
     """What one arm loses against another on the windows of a text that both scored."""
 
     windows: int
-    unscored: int
+    skipped: int
     """Windows left out because one of the two gave no finite likelihood."""
     bytes: int
     characters: int
@@ -418,7 +418,7 @@ def compare_texts(scores: TextScores, baseline: int, arm: int) -> Fidelity:
     agreement, kl = _predictions(scores, baseline, arm, both, documents)
     return Fidelity(
         windows=int(np.sum(both)),
-        unscored=int(np.sum(~both)),
+        skipped=int(np.sum(~both)),
         bytes=int(total),
         characters=int(np.sum(characters[both])),
         tokens_baseline=counts[0],

@@ -444,7 +444,7 @@ def alike(cells: Sequence[BreakEvenCell]) -> BreakEvenCell:
     )
 
 
-PLACE_DIGITS = 4
+X_DIGITS = 4
 """Of a place that is not a whole number."""
 WORDS: dict[Verdict, str] = {
     "faster": "faster",
@@ -512,10 +512,10 @@ def claim_text(curve: Curve, axis: str | None) -> str:
 def points_left_out(curve: Curve) -> str | None:
     """Where the points lie that do not count as a flag marks them as wrong, such as `9, 64`."""
     wrong = [point.x for point in curve.points if point.wrong]
-    return ", ".join(axis_value(x, curve.axis, PLACE_DIGITS) for x in wrong) or None
+    return ", ".join(axis_value(x, curve.axis, X_DIGITS) for x in wrong) or None
 
 
 def _stretch(points: Sequence[Point], axis: str) -> str:
     """The first and the last x, or the only one."""
-    first, last = (axis_value(point.x, axis, PLACE_DIGITS) for point in (points[0], points[-1]))
+    first, last = (axis_value(point.x, axis, X_DIGITS) for point in (points[0], points[-1]))
     return first if len(points) == 1 else f"{first} to {last}"

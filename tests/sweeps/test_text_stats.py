@@ -65,7 +65,7 @@ def test_windows_without_a_likelihood_are_left_out_and_counted() -> None:
     """A window counts only where both arms scored it; predictions of it do not count either."""
     nll = [np.array([30.0, 10.0, 5.0]), np.array([np.nan, 10.0, np.inf])]
     found = compare_texts(scores(nll, np.array([10, 20, 30]), agree=np.array([0, 10, 0])), 0, 1)
-    assert (found.windows, found.unscored, found.bytes) == (1, 2, 20)
+    assert (found.windows, found.skipped, found.bytes) == (1, 2, 20)
     assert found.agreement is not None
     assert found.agreement.value == 100
     assert found.verdict() == "unclear"

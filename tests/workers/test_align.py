@@ -33,7 +33,7 @@ class Counts(ScheduleParams):
     def requested(self, depth, patches):
         return dict(enumerate(self.counts[:depth]))
 
-    def misfit(self, network):
+    def geometry_refusal(self, network):
         return None
 
 

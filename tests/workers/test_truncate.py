@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from sweeps.geometry.vit_catalogue import networks
 from tests.workers.tiny_vits import images, small, small_network
 from workers import methods
-from workers.methods.vision.truncate import cut_to
+from workers.methods.vision.truncate import truncation
 from workers.models.runtime import trace
 from workers.token_reduction.patch_vit import AttentionState
 
@@ -58,7 +58,7 @@ def test_the_first_tokens_stay() -> None:
     x_BND = torch.arange(12.0).reshape(1, 6, 2)
     place_BNP = torch.arange(6.0).reshape(1, 6, 1)
     attended = AttentionState(*(x_BND, x_BND, None, 1.0), *(x_BND,) * 3, place_BNP=place_BNP)
-    left_BMD, size, left_BMP = cut_to(4)(x_BND, None, attended)
+    left_BMD, size, left_BMP = truncation(4)(x_BND, None, attended)
     assert torch.equal(left_BMP, place_BNP[:, :4])
     assert torch.equal(left_BMD, x_BND[:, :4])
     assert size is None

@@ -194,10 +194,10 @@ class ScheduleParams(Params):
         """Why the schedule or the rule of places does not fit the network, or `None`."""
         if getattr(self, "rope", None) is not None and not network.rotary:
             return f"rope is about rotary embeddings, which {network.name} has not"
-        return self.misfit(network)
+        return self.geometry_refusal(network)
 
     @abstractmethod
-    def misfit(self, network: Network) -> str | None:
+    def geometry_refusal(self, network: Network) -> str | None:
         """Why the schedule does not fit the network, or `None`."""
 
 
@@ -241,10 +241,10 @@ class KeepParams(ScheduleParams):
         """
         return math.ceil(round(keep_rate * present, ROUNDING))
 
-    def misfit(self, network: Network) -> str | None:
+    def geometry_refusal(self, network: Network) -> str | None:
         return beyond(self.layers, network)
 
-    def unscored(self, network: Network) -> str | None:
+    def score_refusal(self, network: Network) -> str | None:
         """As `unfit`, for methods whose score is the attention of the class token."""
         if not network.class_token:
             return f"{network.name} has no class token, whose attention is the score"
@@ -356,7 +356,7 @@ class MergeParams(ScheduleParams):
             patches = left.get(block, patches)
         return {"r_capped_blocks": capped} if capped else {}
 
-    def misfit(self, network: Network) -> str | None:
+    def geometry_refusal(self, network: Network) -> str | None:
         if not isinstance(self.r, tuple) or len(self.r) <= network.depth:
             return None
         return f"r lists {len(self.r)} blocks, but {network.name} has {network.depth}"

@@ -251,7 +251,7 @@ def catalogue_network(model: str) -> Network | None:
     return networks().get(f"{short[1]}_{size}_patch{patch}_{short[4] or 224}")
 
 
-def weights_of(row: Measurement) -> float | None:
+def count_weights(row: Measurement) -> float | None:
     """Weights of a row's model: as stated, of the catalogue, or by its name (`7B`)."""
     if row.parameters_m:
         return 1e6 * row.parameters_m
@@ -361,7 +361,7 @@ def weights_in_memory(frame: AuditFrame, rows: AuditColumn) -> Checked:
     ]
     for places in _alike_rows(frame, rows, tuple(keys)):
         row = frame.row(places[0])
-        weights = weights_of(row)
+        weights = count_weights(row)
         if weights is None or row.memory_mb is None:
             continue
         compared += len(places)

@@ -36,7 +36,7 @@ class Params(FusedKeepParams):
     """As for topk; the fused token comes on top of the share that is kept."""
 
 
-tokens, refuses = Params.tokens, Params.unscored
+tokens, refuses = Params.tokens, Params.score_refusal
 NEUTRAL = Params(keep_rate=1)
 EXAMPLES = (
     Params(keep_rate=0.5, layers=(1,)),

@@ -308,7 +308,7 @@ class Params(NativeParams, ScheduleParams):
                 grouping.append(block)
         return tuple(grouping)
 
-    def misfit(self, network: Network) -> str | None:
+    def geometry_refusal(self, network: Network) -> str | None:
         named = self.named(network.depth)
         if (reason := beyond(named, network)) is not None:
             return reason

@@ -39,13 +39,13 @@ class Params(CountedKeepParams):
         default="torch", description="triton: one fused kernel selects and gathers, on CUDA only"
     )
 
-    def unscored(self, network: Network) -> str | None:
+    def score_refusal(self, network: Network) -> str | None:
         if network.rotary and self.implementation == "triton":
             return "the kernel of implementation: triton does not pass on rotary embeddings"
-        return super().unscored(network)
+        return super().score_refusal(network)
 
 
-tokens, refuses = Params.tokens, Params.unscored
+tokens, refuses = Params.tokens, Params.score_refusal
 NEUTRAL = Params(keep_rate=1)
 EXAMPLES = (
     Params(keep_rate=0.5, layers=(1,)),

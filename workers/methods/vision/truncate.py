@@ -131,10 +131,10 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that keeps the first tokens. Raises `Unsupported` as `fit` does."""
     from workers.token_reduction.patch_vit import fit_stages
 
-    return fit_stages(model, params.schedule, lambda stage: cut_to(stage.prefix + stage.left))
+    return fit_stages(model, params.schedule, lambda stage: truncation(stage.prefix + stage.left))
 
 
-def cut_to(left: int) -> "Reduction":
+def truncation(left: int) -> "Reduction":
     """Keeps the first `left` tokens, prefix tokens included."""
     return lambda x_BND, size_BN1, attended: (
         x_BND[:, :left],
