@@ -404,10 +404,6 @@ def row_layers(info: PanelInfo, *, links: bool = False, words: bool = True, **lo
     )
 
 
-def _short_label(arm: str) -> str:
-    return arm if len(arm) <= SHORT else f"{arm[: SHORT - 1]}…"
-
-
 def line_ends(
     points: pd.DataFrame, arms: Sequence[str], span: Extent, height: float
 ) -> pd.DataFrame:
@@ -425,7 +421,8 @@ def line_ends(
                 places[below] -= missing / 2
                 places[above] += missing / 2
     inside = [math.exp(min(max(place, low), high)) for place in places]
-    return pd.DataFrame({"arm": named, "place": inside, "label": list(map(_short_label, named))})
+    labels = [arm if len(arm) <= SHORT else f"{arm[: SHORT - 1]}…" for arm in named]
+    return pd.DataFrame({"arm": named, "place": inside, "label": labels})
 
 
 def _point_marks(points: pd.DataFrame, *, links: bool, words: bool) -> alt.Chart:

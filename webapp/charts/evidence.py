@@ -22,7 +22,7 @@ from webapp.charts.points import (
 )
 from webapp.charts.scales import Extent, log_axis, ratio_axis, ratio_scale
 
-PAIR_MARGIN = 58
+MARGIN: dict[str, Any] = {"minExtent": 58, "maxExtent": 58}
 """Pixels left of every chart along pairs, so that they lie below each other."""
 ATTEMPT_COLORS = {"arm": BLUE, "baseline against itself": GREY, "pooled": ORANGE}
 
@@ -100,7 +100,7 @@ def pair_chart(frames: PairFrames) -> Layers:
     x = alt.X("number:Q", scale=frames.x, axis=alt.Axis(title=title, grid=False, format="d"))
     y_axis = ratio_axis(span, "")
     y_axis.title = None
-    y_axis.minExtent = y_axis.maxExtent = PAIR_MARGIN
+    y_axis.minExtent = y_axis.maxExtent = MARGIN["minExtent"]
     y = alt.Y("drawn:Q", scale=ratio_scale(span), axis=y_axis)
     kinds = {"pair": GREY, "far outside the others": ORANGE}
     shapes = {"inside": "circle", "above": "triangle-up", "below": "triangle-down"}
@@ -144,9 +144,7 @@ def reading_chart(rows: pd.DataFrame, title: str, frames: PairFrames) -> Layers:
     low, high = float(rows["value"].min()), float(rows["value"].max())
     room = max(0.12 * (high - low), 0.02 * abs(high), 1e-3)
     domain = [max(low - room, 0.0) if low >= 0 else low - room, high + room]
-    axis = alt.Axis(
-        title=None, tickCount=3, minExtent=PAIR_MARGIN, maxExtent=PAIR_MARGIN, format=".3~g"
-    )
+    axis = alt.Axis(title=None, tickCount=3, format=".3~g", **MARGIN)
     y = alt.Y("value:Q", scale=alt.Scale(domain=domain, nice=False, zero=False), axis=axis)
     chart = alt.Chart(rows).encode(alt.X("number:Q", scale=frames.x, axis=bare), y)
     line = chart.mark_line(color=GREY, strokeWidth=1.6, interpolate="step-before")
@@ -197,13 +195,8 @@ def time_chart(times: pd.DataFrame) -> Layers:
     span = Extent(float(times["ms"].min()) * 0.98, reach)
     axis = log_axis(*span, "Time of a forward, ms", grid=False)
     x = alt.X("ms:Q", scale=alt.Scale(type="log", domain=list(span), nice=False), axis=axis)
-    y_axis = alt.Axis(
-        title="Share of times at most so long",
-        format=".0%",
-        minExtent=PAIR_MARGIN,
-        maxExtent=PAIR_MARGIN,
-        tickCount=5,
-    )
+    share = "Share of times at most so long"
+    y_axis = alt.Axis(title=share, format=".0%", tickCount=5, **MARGIN)
     y = alt.Y("share:Q", axis=y_axis, scale=alt.Scale(domain=[0, 1]))
     sides = {"baseline": GREY, "arm": BLUE}
     color = category(alt.Color, "side", sides, {"symbolType": "stroke"})

@@ -2,7 +2,7 @@
 goes, what runs longer, and the roofline.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import altair as alt
 import numpy as np
@@ -146,7 +146,8 @@ def wall_chart(parts: pd.DataFrame) -> Layers:
     """
     if parts.empty:
         raise ValueError("no profile to draw")
-    colors = _class_colors(parts)
+    found = set(parts["time_class"])
+    colors = {name: color for name, color in CLASS_COLORS.items() if name in found}
     rows = parts.assign(
         label=parts["place"] + ", " + parts["side"],
         order=parts["time_class"].map(list(colors).index),
@@ -164,12 +165,6 @@ def wall_chart(parts: pd.DataFrame) -> Layers:
     beside = totals.encode(alt.X("wall_ms:Q"), y, alt.Text("wall_ms:Q", format=".3~g"))
     color = category(alt.Color, "time_class", colors, {})
     return draw_bars(rows, x, color, hover, alt.Order("order:Q"), above=[beside])
-
-
-def _class_colors(rows: pd.DataFrame) -> Mapping[str, str]:
-    """The colours of the classes that are drawn."""
-    found = set(rows["time_class"])
-    return {name: color for name, color in CLASS_COLORS.items() if name in found}
 
 
 def activity_rows(differences: pd.DataFrame) -> pd.DataFrame:

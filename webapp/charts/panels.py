@@ -19,7 +19,8 @@ from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
 from sweeps.text.condition_text import values_text
 from sweeps.text.curves import BREAK_EVEN_NOTE, axis_place, merit_of
-from webapp.charts.scales import Extent, x_span, y_span
+from webapp.charts.points import around
+from webapp.charts.scales import Extent, x_span
 from webapp.display import texts
 from webapp.display.arm_style import ArmStyle, arm_styles, label_arms
 from webapp.display.axis_curves import SIZES, Axis, curves_along, size_of
@@ -199,10 +200,11 @@ def panel_infos(
     )
     published = published_points(references, shown, axis)
     judged = shown if open_ends.all() else shown[~open_ends]
-    ratios = [judged[name] for name in ("speedup", "speedup_low", "speedup_high")]
+    ratios = [judged[name].astype(float) for name in ("speedup", "speedup_low", "speedup_high")]
+    ratios += [published["speedup"].astype(float), pd.Series([0.97, 1.03])]
     spans = (
         x_span(pd.concat([shown["x"], shown["limit_x"], published["x"].astype(float)]), axis),
-        y_span(*ratios, published["speedup"]),
+        around(pd.concat(ratios).dropna()),
     )
     hosts = label_hosts(points)
     for panel in curve_panels(shown, break_evens, axis, by):

@@ -42,14 +42,6 @@ def x_span(values: pd.Series, axis: Axis = "tokens") -> Extent:
     return Extent(low / room, high * room)
 
 
-def y_span(*columns: pd.Series) -> Extent:
-    """Some room around the values and 1."""
-    values = pd.concat([column.astype(float) for column in columns]).dropna()
-    low, high = min(0.97, *values), max(1.03, *values)
-    room = max((high / low) ** 0.06, 1.02)
-    return Extent(low / room, high * room)
-
-
 def x_scale(span: Extent, axis: Axis = "tokens") -> alt.Scale:
     if axis == "gmacs_saved":
         return alt.Scale(type="linear", domain=list(span), nice=False)

@@ -101,7 +101,9 @@ class Sides(NamedTuple):
         """Size, phase and, of a file, the tool: `224 px (196 tokens)`, `64 prompt tokens,
         prefill`.
         """
-        return profile_place(self.arm)
+        row = self.arm.row
+        tool = self.arm.profile.tool if row.file else ""
+        return ", ".join(filter(None, [self.arm.size, PHASES[row.phase], tool])) or "forward"
 
 
 @kept
@@ -156,14 +158,6 @@ def audit_report(engine: Any, sweep: str) -> AuditReport:
 def only_cuts(method: str) -> bool:
     """Whether a method only cuts tokens, so that it is a ceiling of others."""
     return purpose(method) == "ceiling"
-
-
-def profile_place(arm: ProfiledArm) -> str:
-    """Size and phase of a profile: `224 px (196 tokens)`, `64 prompt tokens, decode step`; of a
-    file its tool too.
-    """
-    tool = arm.profile.tool if arm.row.file else ""
-    return ", ".join(filter(None, [arm.size, PHASES[arm.row.phase], tool])) or "forward"
 
 
 def sides_of(found: Sequence[ProfiledCondition], arm_id: str, baseline_id: str) -> list[Sides]:
