@@ -16,7 +16,7 @@ from store.write.record import record
 from tests.webapp import stored
 from tests.webapp.simulated import job, outcome, store_sweep
 from webapp.charts import panels
-from webapp.charts.curves import draw_panel
+from webapp.charts.curves import draw_panel, line_ends
 from webapp.charts.points import GREY, Measure, draw_points
 from webapp.charts.quality import pareto_info
 from webapp.charts.scales import (
@@ -350,3 +350,22 @@ def test_points_intervals_and_names() -> None:
     title = spec["layer"][2]["encoding"]["x"]["axis"]["title"]
     assert title == "Time of a forward, ms (less is better)"
     assert vl_convert.vegalite_to_svg(spec).startswith("<svg")
+
+
+def test_ends_of_lines_do_not_overlap() -> None:
+    """Names beside lines that end close to each other keep a line's height apart, in the order of
+    the ends.
+    """
+    points = pd.DataFrame({"arm": list("abcd"), "x": 1.0, "speedup": [1.0, 1.001, 1.002, 1.4]})
+    span = Extent(0.5, 2.0)
+    found = line_ends(points, list("abcd"), span, 300)
+    places = np.log(found["place"]) / np.log(4.0) * 300
+    assert list(found["arm"]) == list("abcd")
+    assert (np.diff(places) >= 14.9).all()
+
+
+def test_names_that_would_cover_each_other_are_left_out() -> None:
+    """Of forty arms at one place one is named; the others are in the hover text."""
+    many = pd.DataFrame({"arm": [f"arm {number}" for number in range(40)]})
+    many = many.assign(ms=1.0, worse=0.0, front=True)
+    assert [len(each.rows) for each in pareto_info(many, TIME, LOSS, colors={}).texts] == [1]

@@ -22,7 +22,15 @@ from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
 from tests.webapp.page_elements import charts, page_text
-from webapp.charts.explain import CLASS_COLORS, cost_info, roofline_info, wall_chart
+from webapp.charts.explain import (
+    CLASS_COLORS,
+    MAX_ACTIVITIES,
+    activity_chart,
+    activity_rows,
+    cost_info,
+    roofline_info,
+    wall_chart,
+)
 from webapp.charts.points import draw_points
 from webapp.display import texts
 from webapp.screens import explain
@@ -245,3 +253,20 @@ def test_the_roof_is_where_the_peaks_meet() -> None:
     ]
     with pytest.raises(ValueError, match="both known"):
         roofline_info(pd.DataFrame([{**row, "gb_per_s": NAN}]), peaks)
+
+
+def test_kernels_with_the_largest_differences() -> None:
+    """At most so many, longer ones first, long names shortened beside the bar and whole in the
+    hover text.
+    """
+    names = [f"kernel_{number}" for number in range(20)] + ["x" * 200, "x" * 100]
+    frame = pd.DataFrame(
+        {"name": names, "difference_ms": range(-11, 11), "baseline_ms": 1.0, "arm_ms": 2.0}
+    )
+    rows = activity_rows(frame.assign(baseline_count=1, arm_count=1))
+    assert rows["label"].nunique() == len(rows) == MAX_ACTIVITIES
+    assert rows["label"].str.len().max() < 60
+    assert rows["difference_ms"].iloc[0] == 10
+    assert set(rows["name"]) >= {"x" * 200, "x" * 100}
+    bars, _ = layers(activity_chart(rows))
+    assert bars["encoding"]["y"]["scale"]["domain"] == list(rows["label"])
