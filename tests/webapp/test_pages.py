@@ -105,6 +105,7 @@ def test_nothing_to_show(opened: Open, empty: str, tmp_path: Path) -> None:
             assert ("This store cannot be shown" in words) != command
     store_sweep(empty, "waiting", [job(64)], lambda _: None)
     assert "has no measurement of a speed-up yet" in page_text(opened(empty))
+    assert "No arm was timed" in page_text(opened(empty, "screens/choose.py"))
 
 
 @pytest.mark.parametrize("page", PAGES)

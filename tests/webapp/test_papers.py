@@ -152,6 +152,10 @@ def test_methods_and_runtimes_have_panels(panels: str, tmp_path: Path) -> None:
     assert [word for word in words if " · " in word] == titles
     assert words.count("Speed-up: latency") == 2
     assert TOPK not in words
+    one = ("--rows", "runtime", "--xlim", "60,70", "--width", "5in")
+    rows = words_of(drawn(panels, tmp_path / "y.svg", *one, name="two"))
+    assert [word for word in rows if word in {"eager", "openvino"}] == ["eager", "openvino"]
+    assert sum(word.startswith(f"{TOPK}: ") for word in rows) == 2
 
 
 def test_wrong_values(panels: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
