@@ -12,6 +12,7 @@ import torch
 from pydantic import ValidationError
 
 from sweeps.geometry.llm_geometry import languages
+from sweeps.model.job import Arm, Step
 from tests.workers.domain import CONFIGS, SPARE, TEXTS, bytes_bpe, lm
 from tests.workers.tiny_vits import calm
 from workers.errors import DataError, Unsupported
@@ -160,3 +161,35 @@ def test_what_cannot_be_done() -> None:
     ):
         with pytest.raises(ValidationError):
             Params.model_validate(wrong)
+
+
+def test_a_written_default_is_the_same_arm() -> None:
+    """Golden: `segmentation` and `rows` by default or written; the authors' ways are other arms."""
+
+    def arm_id(**params: Any) -> str:
+        step = Step(method="adaptivocab", params=Params(**params).model_dump(mode="json"))
+        return Arm(stack=(step,)).arm_id
+
+    assert arm_id() == arm_id(segmentation="longest") == arm_id(rows="tokens") == "f4741aa7abd6db04"
+    assert arm_id(ngrams=20, mode="replace") == "4d829f13ce3b1566"
+    assert len({arm_id(), arm_id(segmentation="score"), arm_id(rows="text")}) == 3
+
+
+def test_counters_count_what_ran(domain: str) -> None:
+    """Tokens that a text was and would have been since the last reset, none of the building."""
+    made = apply(lm(), Params(ngrams=20, finetune_steps=1, data=domain))
+    (counters,) = made.counters
+    assert set(counters.metrics().values()) == {0}
+    tokens = made.tokenizer.encode(HELD_OUT)
+    made.tokenizer.decode(tokens)
+    before = len(bytes_bpe().encode(HELD_OUT))
+    output = sum(token >= bytes_bpe().size for token in tokens)
+    assert counters.metrics() == {
+        "encoded_tokens": len(tokens),
+        "encoded_tokens_base": before,
+        "decoded_tokens": len(tokens),
+        "decoded_ntokens": output,
+    }
+    assert 0 < output < len(tokens) < before
+    counters.reset()
+    assert set(counters.metrics().values()) == {0}

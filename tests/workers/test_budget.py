@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.job import Arm
+from sweeps.model.job import Arm, Step
 from tests.workers.vision_jobs import planned
 from workers import methods
 from workers.arms.budget import cost, solve
@@ -150,3 +150,12 @@ def test_a_ramp_stays_a_ramp():
     solved = solve(planned("tome", budget={"gmacs": 2.7}, inflect=-0.5), DEIT_S, 224)
     assert isinstance(solved.arm.stack[0].params["r"], int)
     assert cost(solved.arm, DEIT_S, 224) <= 2.7e9
+
+
+def test_identity_is_what_was_requested():
+    """A budget is part of the arm's identity, one that is not given is not."""
+    requested = {planned("topk", budget={"gmacs": budget}).arm_id for budget in (2.7, 2.70, 2.6)}
+    assert len(requested) == 2
+    params = {"keep_rate": 0.5, "layers": [3, 6, 9], "implementation": "torch"}
+    plain = Arm(stack=(Step(method="topk", params=params),))
+    assert planned("topk", keep_rate=0.5).arm_id == plain.arm_id

@@ -194,11 +194,37 @@ def test_beams_are_refused() -> None:
 
 
 def test_what_cannot_be_had() -> None:
-    """More addresses than there are, and a GPU where there is none are refused
-    with the reason.
-    """
+    """More addresses than there are are refused with the reason."""
     lm = tiny_llm("llama")
     with pytest.raises(
         Unsupported, match=r"does not reserve .* GiB of address space .*vm.overcommit_memory=2"
     ):
         make_cache("virtual", lm, 1, 1 << 50)
+
+
+def test_reset_gives_memory_back_and_keeps_addresses() -> None:
+    """No page is left, and the next text is written at the same addresses and read right."""
+    lm = tiny_llm("phi")
+    cache = make_cache("virtual", lm, 2, 100)
+    first = greedy(lm, cache, prompt(2, 50), 20)
+    addresses = [layer.keys.data_ptr() for layer in layers(cache) if layer.keys is not None]
+    assert resident(cache) > 0
+    cache.reset()
+    assert cache.get_seq_length() == 0
+    assert cache_memory(cache)[:2] == (0, 0)
+    assert torch.equal(greedy(lm, cache, prompt(2, 50), 20), first)
+    assert [layer.keys.data_ptr() for layer in layers(cache) if layer.keys is not None] == addresses
+
+
+def test_another_batch() -> None:
+    """Other sequences cannot continue those in the cache; after a reset they are welcome."""
+    lm = tiny_llm("gpt2")
+    cache = make_cache("virtual", lm, 2, 100)
+    greedy(lm, cache, prompt(2, 10), 5)
+    with pytest.raises(
+        ValueError,
+        match=r"holds 14 tokens of 2 sequences in torch.float32; a tensor of shape \(3, 4, 1, 16\)",
+    ):
+        layers(cache)[0].update(torch.zeros(3, 4, 1, 16), torch.zeros(3, 4, 1, 16))
+    cache.reset()
+    assert torch.equal(greedy(lm, cache, prompt(3, 10), 5), decode_with(lm, "dynamic", 3, 10, 5))

@@ -81,3 +81,16 @@ def test_the_forward_stands_for_decoding(before: list[int], start: int) -> None:
     finally:
         hook.remove()
     assert seen == [start]
+
+
+def test_greedy_is_what_the_model_would_generate() -> None:
+    """The text of a greedy loop is greedy, and no longer so with another last token."""
+    lm = tiny_llm("llama")
+    tokens = lm.tokenizer.encode("begin")
+    with torch.inference_mode():
+        for _ in range(3):
+            tokens.append(int(lm.model(torch.tensor([tokens])).logits[0, -1].argmax()))
+        text = lm.tokenizer.decode(tokens)
+        assert score(lm, Window(text[:5], text[5:])).greedy
+        other = "a" if text[-1] != "a" else "b"
+        assert not score(lm, Window(text[:5], text[5:-1] + other)).greedy

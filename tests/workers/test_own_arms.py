@@ -163,3 +163,21 @@ def test_a_file_that_cannot_be_loaded() -> None:
     assert (failure.arm, failure.reason) == (None, "error")
     assert "No module named 'nothing_of_this_name'" in failure.message
     assert 'File "net.py", line 1' in failure.detail
+
+
+def test_where_the_time_of_a_call_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operators of each arm, and what distinguishes it from the baseline, as for other models."""
+    monkeypatch.setattr("workers.kinds.profile.ROUNDS_S", 0.1)
+    job = a_job(own("fused")).model_copy(update={"kind": "call_profile"})
+    outcome = run(job)
+    assert not outcome.failures
+    assert outcome.samples is None
+    assert outcome.profiles is not None
+    dense, fused = outcome.profiles
+    assert (fused.baseline, fused.phase) == (0, "forward")
+    assert fused.speedup is not None
+    products = [
+        sum(each.count for each in profile.activities if each.name == "aten::addmm")
+        for profile in (dense, fused)
+    ]
+    assert products == [2, 1]

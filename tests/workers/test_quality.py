@@ -4,6 +4,7 @@ from the baseline.
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -139,3 +140,14 @@ def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: A
     assert outcome.text_scores is not None
     assert [arm.arm for arm in outcome.text_scores.arms] == [0, 3]
     assert metrics(outcome.arms[1])["kernel_calls"] == 3
+
+
+def test_text_without_a_long_document(place: dict[str, str], tmp_path: Path):
+    """A text none of whose documents can be scored fails the job with that reason."""
+    for number in range(12):
+        (tmp_path / f"{number}.txt").write_text(f"number {number}")
+    outcome = run(job({**place, "data": f"text:{tmp_path}"}, [DENSE]))
+    assert [(failure.arm, failure.reason) for failure in outcome.failures] == [
+        (None, "unsupported")
+    ]
+    assert "no document long enough" in outcome.failures[0].message

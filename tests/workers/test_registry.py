@@ -3,6 +3,7 @@ lacks a part.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,9 @@ from typing import Any, cast
 
 import pytest
 
+from sweeps.model.job import Arm, Step
 from workers import methods
+from workers.methods import InvalidMethod
 
 LANGUAGE_METHOD = '''"""Leaves nothing out."""
 from sweeps.model import method
@@ -60,3 +63,19 @@ def test_no_method_imports_torch_or_transformers() -> None:
         " 'transformers', 'timm'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (LANGUAGE_METHOD.replace('"language"', '"sound"'), "MODALITY is 'sound'"),
+        (LANGUAGE_METHOD.replace("def skipped", "def skip"), "lacks skipped"),
+    ],
+)
+def test_a_file_that_lacks_a_part(folder: Path, wrong: str, message: str) -> None:
+    """It is left out with a line of file and part; a job that needs it fails with that line."""
+    (folder / "broken.py").write_text(wrong)
+    assert "broken" not in methods.all_methods()
+    assert re.search(rf"broken\.py: .*{message}", methods.left_out()["broken"])
+    with pytest.raises(InvalidMethod, match=rf"broken\.py: .*{message}"):
+        methods.resolve(Arm(stack=(Step(method="broken"),)), "language")

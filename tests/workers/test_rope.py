@@ -8,7 +8,8 @@ import pytest
 import timm
 import torch
 
-from tests.workers.tiny_vits import ROTARY, calm, images, small
+from sweeps.model.job import Arm, Step
+from tests.workers.tiny_vits import ROTARY, calm, images, small, small_network
 from workers import methods
 from workers.models.exported import Exported
 from workers.models.share_weights import clone_shared
@@ -119,3 +120,38 @@ def test_other_engines_look_embeddings_up(make, rule, runtime):
     exported = Exported(model, runtime)
     torch.testing.assert_close(exported(images(1)), model(images(1)), rtol=1e-3, atol=1e-3)
     assert exported.difference < 1e-4
+
+
+def test_a_kernel_that_cannot_is_refused():
+    """Triton's kernel of topk selects without handing on which: refused before anything runs."""
+    arm = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "implementation": "triton"}),))
+    reason = methods.stack_refusal(arm, small_network("dinov3"))
+    assert reason is not None
+    assert "does not pass on rotary embeddings" in reason
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "make"),
+    [
+        pytest.param(method, method.EXAMPLES[0], make, id=f"{name}-{make}")
+        for name, method in FOUND.items()
+        if "rope" in method.Params.model_fields
+        for make in ROTARY
+        if method.refuses(method.EXAMPLES[0], small_network(make)) is None
+    ],
+)
+def test_both_rules_run(method, params, make):
+    """The rule changes logits only, never token counts; `destination` is what no rule means."""
+    network = small_network(make)
+    params = method.Params.model_validate(params.model_dump() | {"rope": "destination"})
+    assert params.rope is None
+    mean = method.Params.model_validate(params.model_dump() | {"rope": "mean_position"})
+    assert method.tokens(mean, network, 40) == method.tokens(params, network, 40)
+    at_destination, at_mean = (
+        method.apply(small(make), each)(images(6)) for each in (params, mean)
+    )
+    assert at_mean.isfinite().all()
+    if any(block.attention < 20 for block in method.tokens(params, network, 40)):
+        assert not torch.equal(at_destination, at_mean)
+    reason = method.refuses(mean, small_network("plain"))
+    assert reason == "rope is about rotary embeddings, which plain has not"

@@ -10,7 +10,7 @@ import torch
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from tests.workers.tiny_vits import calm, images, small
-from workers.errors import CompilationTimedOut, TimedOut, alarm, compiling
+from workers.errors import CompilationTimedOut, TimedOut, Unsupported, alarm, compiling
 from workers.kinds.failures import FailureCollector
 from workers.models.runtime import Autocast
 from workers.models.share_weights import clone_shared
@@ -125,3 +125,9 @@ def test_compiled_arms_are_measured_like_any_other(monkeypatch, tmp_path):
         again = run(job.model_copy(update={"round": 1}), pass_seconds=0.1)
     print("once more:", [round(arm.first_call_s, 2) for arm in again.arms])
     assert again.arms[0].first_call_s < first[0]
+
+
+def test_autocast_where_torch_ignores_it():
+    """A kind of device for which torch has no autocast is refused with the reason."""
+    with pytest.raises(Unsupported, match="casts nothing to float16 on meta"):
+        Autocast(clone_shared(small("plain")).to("meta"))

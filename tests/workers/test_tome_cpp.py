@@ -1,11 +1,14 @@
 """Compiled merging of ToMe and hquota against tensor code, and where it cannot run."""
 
+import copy
+
 import pytest
 import torch
 
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from tests.workers.tiny_vits import images, small
+from workers.errors import Unsupported
 from workers.methods import of_modality
 from workers.models import cpp_build
 from workers.run import run
@@ -153,16 +156,17 @@ def test_where_the_compiled_route_cannot_run_auto_is_torch(own, implementation):
 @pytest.mark.parametrize(
     ("method", "params", "arm_id"),
     [
-        ("tome", {}, "ceaec8eeec503b9f"),
-        ("tome", {"implementation": "auto"}, "ceaec8eeec503b9f"),
-        ("tome", {"implementation": "native"}, "f0a90dc4621b345b"),
-        ("hquota", {}, "47d18a1f38725c0b"),
-        ("hquota", {"implementation": "auto"}, "47d18a1f38725c0b"),
+        ("dpcknn", {"keep_rate": 0.5}, "9341eae5349e1aea"),
+        ("tome", {"r": 13}, "ceaec8eeec503b9f"),
+        ("tome", {"r": 13, "implementation": "auto"}, "ceaec8eeec503b9f"),
+        ("tome", {"r": 13, "implementation": "native"}, "f0a90dc4621b345b"),
+        ("hquota", {"r": 13}, "47d18a1f38725c0b"),
+        ("hquota", {"r": 13, "implementation": "auto"}, "47d18a1f38725c0b"),
     ],
 )
 def test_the_automatic_choice_is_the_default(method, params, arm_id):
-    """Not given and `auto` are one arm; golden."""
-    requested = of_modality("vision")[method].Params(r=13, **params).model_dump(mode="json")
+    """Golden: not given and `auto` are one arm, and what is not named has its default."""
+    requested = of_modality("vision")[method].Params(**params).model_dump(mode="json")
     assert Arm(stack=(Step(method=method, params=requested),)).arm_id == arm_id
 
 
@@ -174,3 +178,21 @@ def test_order_is_whole_where_likeness_is_not_a_number():
     )
     assert order.min() >= 0
     assert order.max() < 6
+
+
+@compiled
+def test_other_types_are_refused():
+    """Half precision is refused before anything runs, and where autocast introduces it later."""
+    tome = of_modality("vision")["tome"]
+    with pytest.raises(
+        Unsupported,
+        match=(
+            r"native cannot run here: the compiled kernel takes float32 on a CPU, not"
+            r" torch\.bfloat16"
+        ),
+    ):
+        tome.apply(
+            copy.deepcopy(small("plain")).bfloat16(), tome.Params(r=3, implementation="native")
+        )
+    with pytest.raises(Unsupported, match=r"not torch\.float16 on cpu"):
+        merge_similar_cpp(torch.randn(1, 5, 4), torch.randn(1, 1, 5, 4).half(), None, 1, 1)

@@ -113,3 +113,11 @@ def test_wrong_arms(
     path.write_text(job([DENSE, TOPK]).model_dump_json())
     assert main([str(path), *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_two_jobs_have_no_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An arm is one of a job."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text(job([DENSE]).model_dump_json())
+    assert main([str(tmp_path), "--arm", "0"]) == 2
+    assert "one job, and 2 are given" in capsys.readouterr().err

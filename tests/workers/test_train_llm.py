@@ -14,6 +14,7 @@ from sweeps.geometry.llm_geometry import CONFIGS
 from sweeps.model.condition import Condition
 from workers.models.language import load_language
 from workers.training import obtain, recipes
+from workers.training.optimisation import TrainingTargetMissed
 from workers.training.recipes import LANGUAGE_RECIPES, LanguageRecipe
 
 BRIEF = LanguageRecipe(
@@ -86,3 +87,15 @@ def test_training_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     )
     assert json.dumps(found)
     assert found["perplexity"] <= LANGUAGE_RECIPES["tiny_lm_smoke"].perplexity
+
+
+def test_what_is_not_good_enough_is_not_kept(cache: Path):
+    """Training that ends above its recipe's perplexity is an error with that reason, and leaves
+    nothing.
+    """
+    with pytest.raises(
+        TrainingTargetMissed,
+        match=r"tiny_lm has perplexity \d+\.\d on held-out text; at most 2 is required",
+    ):
+        obtain(BRIEF.model_copy(update={"steps": 1, "perplexity": 2.0}))
+    assert not [file for file in cache.iterdir() if file.is_dir()]

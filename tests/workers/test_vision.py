@@ -214,3 +214,9 @@ def test_a_checkpoint_that_is_not_there(tmp_path):
     """A missing file is an error of this machine and no answer."""
     with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
         load_vision(TINY.model_copy(update={"weights": str(tmp_path / "gone.safetensors")}), CPU)
+
+
+def test_refusals_become_unsupported():
+    """What the method refuses, the worker does not run."""
+    with pytest.raises(Unsupported, match="no class token"):
+        built("average", Arm(stack=(Step(method="topk", params={"keep_rate": 0.5}),)))

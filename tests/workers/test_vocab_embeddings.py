@@ -164,3 +164,31 @@ def test_a_table_of_positions_may_be_as_long_as_the_vocabulary(family: str) -> N
     model.set_input_embeddings(TwoTables(rows, 32))
     with pytest.raises(Unsupported):
         with_vocabulary(model, vocabulary(), "mean")
+
+
+def test_the_ablations_by_hand() -> None:
+    """The mean is equal at both ends; `last_first` reads the last token's row and generates by the
+    first one's.
+    """
+    ngrams = [(0, 1, 2)]
+    for toward in ("last", "first"):
+        torch.testing.assert_close(
+            ngram_rows(TABLE_VD, ngrams, "mean", toward), torch.tensor([[7 / 3, 70 / 3]])
+        )
+    assert ngram_rows(TABLE_VD, ngrams, "last_first", "last").tolist() == [[4.0, 40.0]]
+    assert ngram_rows(TABLE_VD, ngrams, "last_first", "first").tolist() == [[1.0, 10.0]]
+
+
+def test_drawn_rows() -> None:
+    """Random rows have each column's mean and deviation, and differ by seed and by end, but not
+    from call to call.
+    """
+    ngrams = [(0, 1)] * 4000
+    drawn_ND = ngram_rows(TABLE_VD, ngrams, "random", "last", seed=3)
+    torch.testing.assert_close(drawn_ND.mean(0), TABLE_VD.mean(0), rtol=0.1, atol=0)
+    torch.testing.assert_close(drawn_ND.std(0), TABLE_VD.std(0), rtol=0.1, atol=0)
+    assert torch.equal(drawn_ND, ngram_rows(TABLE_VD, ngrams, "random", "last", seed=3))
+    assert not torch.equal(drawn_ND, ngram_rows(TABLE_VD, ngrams, "random", "last", seed=4))
+    assert not torch.equal(drawn_ND, ngram_rows(TABLE_VD, ngrams, "random", "first", seed=3))
+    with pytest.raises(ValueError, match="no mixture"):
+        mixture_weights(2, "random", "last")

@@ -18,9 +18,18 @@ from sweeps.model.job import DENSE, Arm, Protocol
 from sweeps.model.outcome import ArmOutcome, Outcome
 from tests.workers.language_fixtures import scripted_language_arm
 from tests.workers.saved_llm import saved, written
+from tests.workers.tiny_llms import tiny_llm
 from tests.workers.tiny_vits import calm
 from tests.workers.vision_jobs import compared
-from workers.kinds.quality import UNAVAILABLE, TaskResults, drops, score_continuation
+from workers.data.text import Window
+from workers.kinds.quality import (
+    UNAVAILABLE,
+    TaskResults,
+    drops,
+    score,
+    score_continuation,
+    score_whole,
+)
 from workers.models.language import load_language
 from workers.run import run
 
@@ -216,3 +225,14 @@ def test_a_task_that_cannot_be_run_here(
     assert all(len(shots(arm)) == 2 for arm in outcome.arms)
     assert f"the zero-shot task {bad} is not run: " in caplog.text
     assert message in caplog.text
+
+
+def test_white_space_belongs_to_the_continuation() -> None:
+    """The white space after the context's last word is scored; nothing at all is certain."""
+    lm = tiny_llm("llama")
+    with torch.inference_mode():
+        expected = score(lm, Window("It was", "  so")).log_p
+        assert score_continuation(lm, "It was  ", "so") == (expected, False)
+        assert score_continuation(lm, "It was", "  so") == (expected, False)
+        assert score_continuation(lm, "  ", "so")[0] == pytest.approx(score_whole(lm, "  so"))
+        assert score_continuation(lm, "It was", "") == (0.0, True)
