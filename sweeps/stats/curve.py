@@ -40,8 +40,6 @@ class Point(FrozenModel):
     """Standard error of the log speed-up, what differs between visits included."""
     verdict: Verdict
     pairs: int = Field(default=0, ge=0)
-    seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """Time that the jobs it was measured in took, with all of their arms."""
     gmacs_baseline: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     gmacs: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Of the arm, with what its method adds."""
