@@ -311,8 +311,9 @@ def test_two_stores_share_a_host_and_an_interrupted_dispatcher_resumes(
     jobs = [job("a", model="slow", image_size=size) for size in range(32, 352, 16)]
     sweep = other.submit(jobs)
     with started_elsewhere(other, sweep, tmp_path) as process:
-        read_until(process, "started", 1)
+        read_until(process, "answered", 1)
         assert store.dispatch(store.submit(jobs[:4]), cluster)[0].measured == 4
+        read_until(process, "answered", 1)
         both = spans(store) + spans(other)
         assert overlaps(both) == 0
         assert max(start for start, _ in spans(store)) > min(end for _, end in spans(other))
