@@ -207,7 +207,7 @@ def test_log_of_endless_output_stays_short_and_keeps_its_end(supervisor: MakeSup
     assert isinstance(failures[0], WorkerFailure)
     assert "x" * 1000 in failures[0].detail
     assert max(sizes) < 1e9
-    assert min(sizes[-20:]) < 50e6
+    assert any(later < earlier for earlier, later in itertools.pairwise(sizes)), "it is never cut"
 
 
 def test_supervisors_of_one_host_take_turns_and_waiting_is_no_time_out(
