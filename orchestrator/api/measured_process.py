@@ -40,7 +40,7 @@ KILL_S = 5.0
 PAGE = resource.getpagesize()
 
 
-Take = Callable[[bytes], object]
+OutputReader = Callable[[bytes], object]
 Serve = Callable[[int], Iterator[object]]
 
 
@@ -228,7 +228,7 @@ def _repeat(request: CommandRequest, requests: int) -> Execution | dict[str, str
 def execute(
     command: list[str],
     limits: Limits,
-    take: Take = lambda _: None,
+    take: OutputReader = lambda _: None,
     sample: Callable[[int], object] | None = None,
 ) -> Execution:
     """Run a program with its arguments until it ends; `take` receives its standard output in
@@ -287,7 +287,10 @@ def _pipe() -> tuple[int, int]:
 
 
 def _follow(
-    pid: int, limits: Limits, readers: dict[int, Take], sample: Callable[[int], object] | None
+    pid: int,
+    limits: Limits,
+    readers: dict[int, OutputReader],
+    sample: Callable[[int], object] | None,
 ) -> bool:
     """Read what a process writes until it ends, or is killed at the time limit: whether it was."""
     ended, watched = os.pidfd_open(pid), select.poll()

@@ -38,7 +38,7 @@ MAX_SPANS = 20
 AuditFormat = Literal["table", "markdown", "json"]
 
 
-class Stated(NamedTuple):
+class StatedFacts(NamedTuple):
     """What the command line states of a table."""
 
     latency: Literal["per-batch", "per-image"] | None
@@ -108,7 +108,7 @@ def audit(
     Exit code 1 for a contradiction, 2 if no rule applied.
     """
     columns = parse_mapping(mapping or ())
-    stated = Stated(
+    stated = StatedFacts(
         latency, items, baseline, tuple(map(_break_even, break_even or ())), peak_gflops
     )
     several = Path(source).suffix.lower() in MARKDOWN_SUFFIXES
@@ -133,7 +133,9 @@ def audit(
     raise typer.Exit(0 if any(report.applied for report in reports) else 2)
 
 
-def _markdown_reports(path: Path, columns: dict[str, str], stated: Stated) -> list[AuditReport]:
+def _markdown_reports(
+    path: Path, columns: dict[str, str], stated: StatedFacts
+) -> list[AuditReport]:
     """The reports of the tables of a Markdown file; those that cannot be audited are named on
     stderr.
 

@@ -97,7 +97,7 @@ def test_a_profile_explains_where_it_agrees_with_the_timing(tmp_path: Path) -> N
         url = explained_store(tmp_path / f"{rounds}.db", rounds=rounds)
         points, _ = stored.labelled_speedups("explained", url)
         own = points[points["arm"] == TOPK].sort_values("tokens")
-        for row in texts.point_rows(explain.with_promises(own)):
+        for row in texts.point_rows(explain.add_promises(own)):
             steps = explain.steps_of(row, sides(url), None)
             kinds = [step.kind for step in steps]
             assert kinds[:2] == ["baseline", "promise"]
@@ -179,12 +179,12 @@ def test_promise_and_ceiling_stand_beside_the_points() -> None:
     known = ["ceiling", "ceiling_low", "ceiling_high"]
     points = stored.point_frame(*rows).drop(columns=[*known, "ceiling_id"])
     points = points.assign(batch_size=1, arm=["topk", "truncate"], verdict="faster", **ends)
-    found = explain.with_promises(points)
+    found = explain.add_promises(points)
     assert list(found["promised"]) == [2.0, 2.0]
     assert found[known].to_numpy().tolist() == [[1.7, 1.6, 1.8]] * 2
     assert explain.most_surprising(found) == "topk"
     for wrong in ({"verdict": ["faster", "insufficient"]}, {"flags": ["", "thermal_slowdown"]}):
-        assert explain.with_promises(points.assign(**wrong))[known].isna().all(axis=None)
+        assert explain.add_promises(points.assign(**wrong))[known].isna().all(axis=None)
 
 
 NAN = float("nan")

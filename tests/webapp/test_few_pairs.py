@@ -57,7 +57,7 @@ def test_nothing_is_ranked_or_claimed_by_them(short: str) -> None:
     )
     nothing = break_evens.iloc[:0]
     assert ranked_arms(absurd, nothing) == ranked_arms(points[~few], nothing)
-    promised = explain.with_promises(points)
+    promised = explain.add_promises(points)
     wrongly = promised.assign(
         promised=promised["promised"].mask(few & (points["method"] == "topk"), 1e6)
     )

@@ -28,7 +28,7 @@ def test_numbers_as_pages_show_them(printed: str, shown: str) -> None:
     """Ratios, signs, thousands, milliseconds and times; names and commands stay as they are. `~` is the narrow
     space between groups.
     """
-    assert texts.typeset(printed) == shown.replace("~", texts.THIN)
+    assert texts.typeset(printed) == shown.replace("~", texts.THIN_SPACE)
 
 
 @pytest.mark.parametrize(

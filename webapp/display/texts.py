@@ -24,15 +24,15 @@ UNDECIDED = {
 }
 """Verdicts that stand whatever the interval is, and why."""
 SPEED_COLUMNS = ("speedup", "speedup_low", "speedup_high")
-THIN = "\u202f"
+THIN_SPACE = "\u202f"
 """Between groups of three digits: a narrow space that does not break."""
 SIGNS: Mapping[str, str | Callable[[re.Match[str]], str]] = {
     r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)x(?!\w)": r"\1×",
     r"(?<![\w.=-])-(?=\d)": "−",
     r"^-$": "–",
     " -> ": " → ",
-    r"(?<![\w.,=[])\d{1,3}(?:,\d{3})+(?![\w,])": lambda found: found[0].replace(",", THIN),
-    r"(?<![\w.,])(\d+)(\d{3})(?=(?:\.\d+)? ms\b)": rf"\1{THIN}\2",
+    r"(?<![\w.,=[])\d{1,3}(?:,\d{3})+(?![\w,])": lambda found: found[0].replace(",", THIN_SPACE),
+    r"(?<![\w.,])(\d+)(\d{3})(?=(?:\.\d+)? ms\b)": rf"\1{THIN_SPACE}\2",
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::[\d.]+)?(?:Z|\+00:00)?": lambda found: moment(
         seconds_at(f"{found[1]}Z")
     ),

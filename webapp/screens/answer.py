@@ -50,7 +50,7 @@ from webapp.widgets.answers import (
 )
 from webapp.widgets.chart_block import draw_chart, offer_files
 from webapp.widgets.quality import QualityOfPoint, data_text
-from webapp.widgets.words import MEANING, running_strip
+from webapp.widgets.words import MEANING, show_running_sweeps
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
 
@@ -212,7 +212,7 @@ def _notes(found: Sequence[Panel], reading: Sequence[str], scope: Scope, axis: A
 
 
 def _show() -> None:
-    running_strip()
+    show_running_sweeps()
     scope = filters.chosen_scope()
     timed, all_break_evens = queries.scope_points(scope)
     top, below = st.container(), st.container()

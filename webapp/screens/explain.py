@@ -207,7 +207,7 @@ def roofline_points(sides: Sides) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns).astype({"gflops": float, "gb_per_s": float})
 
 
-def with_promises(points: pd.DataFrame) -> pd.DataFrame:
+def add_promises(points: pd.DataFrame) -> pd.DataFrame:
     """Rows of the view `speedup` with `promised`, and `ceiling` (with its ends): that of a free cut
     of the same tokens.
     """
@@ -259,7 +259,7 @@ def cost_points(points: pd.DataFrame, costs: CostModelRow) -> pd.DataFrame:
 
 
 def most_surprising(points: pd.DataFrame) -> str:
-    """The arm of rows of `with_promises` whose promise lies above its interval by the largest
+    """The arm of rows of `add_promises` whose promise lies above its interval by the largest
     factor; flagged ones last.
     """
     for_use = points[~points["method"].map(only_cuts).astype(bool)]
@@ -515,7 +515,7 @@ def _show() -> None:
     """The page, from its answer down."""
     scope = filters.chosen_scope()
     points, break_evens = queries.scope_points(scope)
-    points = with_promises(points)
+    points = add_promises(points)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         subject = _choose_arm(scope, points, break_evens)
         row = _choose_size(subject)

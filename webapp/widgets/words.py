@@ -67,7 +67,7 @@ def ended_words(each: runs.RunProgress) -> tuple[str, float]:
 
 
 @st.fragment(run_every=_REFRESH_S)
-def running_strip() -> None:
+def show_running_sweeps() -> None:
     """A thin line for each device on which the chosen sweep has jobs that run or wait, kept up to
     date; those of other sweeps are on the page Runs.
     """
