@@ -90,8 +90,7 @@ def _rank(n: int) -> int:
     """
     from scipy.stats import binom
 
-    rank = int(binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
-    return rank if binom.cdf(rank - 1, n, 0.5) <= (1 - CONFIDENCE) / 2 else rank - 1
+    return int(binom.ppf((1 - CONFIDENCE) / 2, n, 0.5))
 
 
 def _median_interval(values: Array) -> tuple[float, float]:
