@@ -3,11 +3,14 @@ along FLOPs saved, and the cost models of launch and work.
 """
 
 from collections.abc import Sequence
+from math import exp, log, sqrt
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from scipy import stats
 from sqlalchemy import Engine
 
 from store.derive.savings_curves import GMACS_SAVED, SETTING, curves, flat, points_by_line
@@ -20,6 +23,7 @@ from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Step
 from sweeps.model.outcome import ArmOutcome, Failure, MetricValue, Outcome, Samples
 from sweeps.stats.curve import break_even
+from sweeps.stats.pooling import ALPHA
 from tests.fixtures.big_outcomes import ARMS, outcome, vision_job
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import (
@@ -196,6 +200,9 @@ def test_energy_needs_several_readings(*, engine: Engine, flags: tuple[str, ...]
     ((n, effect, low),) = table(engine, energy)
     assert (n, low < effect) == (6, True)
     assert effect == pytest.approx(1.25, rel=0.02)
+    logs = [log(2.0 / (1.6 + 0.01 * (n % 2))) for n in range(6)]
+    reach = stats.t.ppf(1 - ALPHA / 2, 5) * stdev(logs) / sqrt(6)
+    assert low == pytest.approx(exp(mean(logs) - reach))
 
 
 TIMED_SIZES = (32, 64, 96, 128, 160, 192, 224)
