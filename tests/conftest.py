@@ -43,7 +43,7 @@ os.environ["BREAKEVEN_HOST_LOCKS"] = LOCKS.name
 # Ignored where a shell starts the tests in the background; what they start would ignore it too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with suppress(ImportError):
-    # How long an example takes says how busy the machine is.
+    # How long an example takes depends on how busy the machine is.
     from hypothesis import settings
 
     settings.register_profile("any load", deadline=None)

@@ -175,7 +175,7 @@ def failing(names: Sequence[str], at: int) -> Result:
 
 
 def test_an_arm_that_fails_is_left_out() -> None:
-    """In the midst: the other arm is measured in all visits, and the reason is said."""
+    """In the midst: the other arm is measured in all visits, and the reason is printed."""
     found = failing(["old", "bad", "new"], 60)
     assert found.failures == {"bad": "raised ValueError: no"}
     assert set(found.arms) == {"new"}

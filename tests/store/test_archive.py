@@ -72,8 +72,8 @@ def outcomes(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[Outcome]:
     plain = an_outcome(jobs[0], ended_at=OLD + 60)
     device = tuple(map(tuple, seconds_of(two_slots(plain)).tolist()))
     full = two_slots(plain, event_seconds=device, bursts=[[0.01, 0.02], [0.03, 0.04]])
-    spoken = a_generation(generation, ended_at=OLD + 80)
-    recorded = [*visits, full, spoken, an_outcome(jobs[1], ended_at=NEW)]
+    generated = a_generation(generation, ended_at=OLD + 80)
+    recorded = [*visits, full, generated, an_outcome(jobs[1], ended_at=NEW)]
     assert record_imported(engine, recorded) == len(recorded)
     return recorded
 
@@ -185,7 +185,7 @@ def test_what_is_missing_is_named(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_the_command(outcomes: list[Outcome], path: Path, tmp_path: Path) -> None:
-    """It says what was moved, and refuses a folder that cannot be made in a line."""
+    """The command prints what was moved; a folder that cannot be made is refused in one line."""
 
     def archived(day: str, folder: str) -> Any:
         arguments = ("archive", "--before", day, "--db", str(path), "--to", folder)

@@ -56,7 +56,7 @@ def content(engine: Engine) -> dict[str, object]:
 def test_all_comes_and_nothing_twice(engine: Engine, path: Path, tmp_path: Path) -> None:
     """Sweeps, attempts bit by bit, effects and break-evens are those of the other store, which has
     all kinds of jobs, two environments, failures and waiting jobs. A merge that is killed leaves
-    what came before whole, and the next one brings the rest; one more changes no row.
+    what came before whole, and the next one adds the rest; one more changes no row.
     """
     big_store.fill(tmp_path / "big.db", 60)
     process = subprocess.Popen([sys.executable, "-c", MERGE, str(path), str(tmp_path / "big.db")])

@@ -108,7 +108,7 @@ CREATED: dict[str, str] = {
         f"table {TABLE} has no column end; found start, duration, name"
     ),
 }
-"""Tables of a file that is no export with kernels, and what is said of it."""
+"""Tables of a file that is no export with kernels, and the message."""
 CHANGED: dict[str, str] = {
     f"DROP TABLE {TABLE}": f"holds no kernels: expected the table {TABLE}, found .*NVTX",
     f"DELETE FROM {TABLE}": f"table {TABLE} has no rows with times",
@@ -116,7 +116,7 @@ CHANGED: dict[str, str] = {
     f"UPDATE {TABLE} SET globalPid = 'mine'": "holds 'mine' as globalPid; expected a whole number",
     A_NAME: "a name of more than 1,000,000 bytes",
 }
-"""What is done to an export, and what is said of it then."""
+"""What is changed in an export, and the message."""
 
 
 def refused(path: Path, message: str) -> None:

@@ -87,8 +87,8 @@ def test_what_tells_outcomes_apart(engine: Engine) -> None:
     """Bursts, the process, readings between rounds, the implementation, a series or a profile alone
     make another outcome.
     """
-    plain, spoken = an_outcome(a_job()), a_generation(a_generation_job())
-    assert spoken.samples is not None
+    plain, generated = an_outcome(a_job()), a_generation(a_generation_job())
+    assert generated.samples is not None
     series = {"seconds": (0.2, 0.4), "rounds": (3.0, 6.0), "cpu_mhz": (None, 2000.0)}
     profile = a_profile_job()
     outcomes = [
@@ -97,9 +97,9 @@ def test_what_tells_outcomes_apart(engine: Engine) -> None:
         plain.model_copy(update={"process": "4:2"}),
         plain.model_copy(update={"system_series": series}),
         with_arms(plain, {}, {"implementation": "compiled"}),
-        spoken,
+        generated,
         with_samples(
-            spoken, series={**spoken.samples.series, "ttft": spoken.samples.series["tpot"]}
+            generated, series={**generated.samples.series, "ttft": generated.samples.series["tpot"]}
         ),
         a_profiled_outcome(profile, TIMES),
         a_profiled_outcome(profile, TIMES[::-1]),

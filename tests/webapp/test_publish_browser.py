@@ -107,7 +107,7 @@ def test_points_lead_to_their_evidence(browser: Browser, folder: Path) -> None:
 
 def test_sql_in_the_browser(browser: Browser, server: str, folder: Path) -> None:
     """The example, an own query, one with an error; all of it without a request elsewhere. From disk
-    the page says that it needs a web server, and which.
+    the page names the web server that it needs.
     """
     context = offline(browser, server)
     page = context.new_page()

@@ -18,7 +18,7 @@ from workers.models.language import load_language
 
 
 def test_every_causal_architecture_is_in_it() -> None:
-    """A newer transformers shows here; `python -m tests.llm_catalogue` adds what it brings."""
+    """A newer transformers shows here; `python -m tests.llm_catalogue` adds its families."""
     assert set(catalogue()) == set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
 
 

@@ -80,7 +80,7 @@ def _tokens(condition: Condition, known: Mapping[ImageSize, int]) -> int | None:
 
 
 class MethodFacts(NamedTuple):
-    """What methods declare, which the caller knows."""
+    """What methods declare; the store has no method."""
 
     label: Callable[[str, str | None], str]
     """The label of a method and its parameters (JSON)."""
