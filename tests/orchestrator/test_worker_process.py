@@ -196,7 +196,7 @@ def test_what_a_killed_supervisor_started_is_gone(tmp_path: Path) -> None:
 
 
 def test_log_of_endless_output_stays_short_and_keeps_its_end(supervisor: MakeSupervisor) -> None:
-    """A worker that prints gigabytes fills no disk; the end is there for people to read."""
+    """A worker that prints without end fills no disk; the end is there for people to read."""
     one, sizes, failures = supervisor("chatter"), list[int](), list[str | WorkerFailure]()
     thread = threading.Thread(target=lambda: failures.append(one.run(JOB, 3.0)))
     thread.start()
@@ -206,7 +206,6 @@ def test_log_of_endless_output_stays_short_and_keeps_its_end(supervisor: MakeSup
         time.sleep(0.01)
     assert isinstance(failures[0], WorkerFailure)
     assert "x" * 1000 in failures[0].detail
-    assert max(sizes) < 1e9
     assert any(later < earlier for earlier, later in itertools.pairwise(sizes)), "it is never cut"
 
 

@@ -185,9 +185,10 @@ def daemon_and_hang(job: Job) -> NoReturn:
 
 
 def chatter(job: Job) -> NoReturn:
-    """Print without end."""
+    """Print without end, at most 50 MB a second, whatever the disk takes."""
     for line in itertools.count():
         print(line, "x" * 5000, flush=True)
+        time.sleep(1e-4)
     raise AssertionError("numbers do not end")
 
 
