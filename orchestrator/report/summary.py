@@ -24,7 +24,7 @@ from sweeps.model.flags import FLAGS, split_flags
 from sweeps.model.metrics import INTERVAL, SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.text.condition_text import limit_text
-from sweeps.text.curves import axis_place, merit_of, with_likely_place
+from sweeps.text.curves import NO_MERIT, axis_place, merit_of, with_likely_place
 from sweeps.text.effects import effect_word
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
@@ -69,11 +69,11 @@ class ArmSummary(NamedTuple):
         return median(known) if known else None
 
     @property
-    def merit(self) -> tuple[bool, tuple[int, float], float]:
+    def merit(self) -> tuple[bool, tuple[int, float, float], float]:
         """By which arms are ordered: optimisations first, then by break-even, then by the largest
         point.
         """
-        merit = merit_of(self.break_even) if self.break_even else (0, 0.0)
+        merit = merit_of(self.break_even) if self.break_even else NO_MERIT
         return purpose(self.last.method) == "optimisation", merit, self.last.speedup or 0.0
 
     @property

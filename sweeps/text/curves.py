@@ -257,7 +257,7 @@ class CurveAnswer(NamedTuple):
     sentence: str
     """The break-even in the words of `sweeps.text.curves.describe_break_even`."""
     verdict: str
-    merit: tuple[int, float]
+    merit: tuple[int, float, float]
     """See `merit_of`."""
     for_use: bool
     """Whether it is an optimisation; controls are not recommended."""
@@ -272,23 +272,27 @@ def answer_of_curve(
 ) -> CurveAnswer:
     """What a curve claims by its rows of the view `break_even`; without any, nothing."""
     unit = token_unit(rows[0]) if rows else ""
-    verdict, merit = (rows[0].verdict, merit_of(rows)) if rows else ("unclear", (0, 0.0))
+    verdict, merit = (rows[0].verdict, merit_of(rows)) if rows else ("unclear", NO_MERIT)
     few, whole = break_even_headline(rows, unit), describe_break_even(rows, unit)
     return CurveAnswer(method, label, few, whole, verdict, merit, for_use)
 
 
-def merit_of(rows: Sequence[ClaimRow]) -> tuple[int, float]:
+NO_MERIT = (0, 0.0, 0.0)
+
+
+def merit_of(rows: Sequence[ClaimRow]) -> tuple[int, float, float]:
     """The larger, the better the curve of these rows: whether it pays everywhere, from some point
-    on, only elsewhere, or nowhere; then how early.
+    on, only elsewhere, or nowhere; then from how early a measured point on, and how early likely.
     """
     first = rows[0]
-    place = _known(first.x, first.x_high, first.x_low)
+    shown = _known(first.x_high, first.x_low)
+    likely = _known(first.x, shown)
     if first.verdict == "always":
-        return 3, 0.0
+        return 3, 0.0, 0.0
     if first.verdict == "pays_from" or (first.verdict == "crossing" and first.direction == "gains"):
-        return 2, -place
+        return 2, -shown, -likely
     elsewhere = {"pays_up_to", "pays_at_both_ends", "pays_between", "crossing"}
-    return (1, place) if first.verdict in elsewhere else (0, 0.0)
+    return (1, likely, 0.0) if first.verdict in elsewhere else NO_MERIT
 
 
 def pays_at(rows: Sequence[ClaimRow], x: float) -> bool:

@@ -30,6 +30,7 @@ from sweeps.text.curves import (
     describe_curve,
     describe_missing,
     earliest,
+    merit_of,
     points_left_out,
     runtime_table,
 )
@@ -484,6 +485,23 @@ def test_a_row_for_each_runtime_and_dtype() -> None:
     assert found["eager float32"] == {"topk": f"{break_even_cell([likely]).text}, likely 18"}
     assert found["openvino float32"]["tome"] == "-"
     assert runtime_table(curves[1:]) == {}
+
+
+def test_the_better_curve_pays_from_an_earlier_measured_point_on() -> None:
+    """What is shown counts before what is likely; then the likeliest place, as in the quickstart:
+    a curve that pays from at most 36 on is better than one from 64 on, likely 27.
+    """
+    better = [
+        claim("always"),
+        gains("crossing", 17.0, 9.0, 25.0),
+        gains("crossing", 20.0, 4.0, 25.0),
+        gains("pays_from", None, None, 36.0),
+        gains("crossing", 27.0, 4.0, 64.0),
+        gains("pays_between", 60.0, 53.0, 70.0),
+        claim("never"),
+    ]
+    merits = [merit_of([row]) for row in better]
+    assert merits == sorted(set(merits), reverse=True)
 
 
 def test_contradictions_need_both_intervals() -> None:

@@ -18,7 +18,7 @@ from sweeps.model.kinds import KINDS, THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS, MetricSpec
 from sweeps.number_format import count
 from sweeps.text.condition_text import values_text
-from sweeps.text.curves import BREAK_EVEN_NOTE, axis_place, merit_of
+from sweeps.text.curves import BREAK_EVEN_NOTE, NO_MERIT, axis_place, merit_of
 from webapp.charts.points import around
 from webapp.charts.scales import Extent, x_span
 from webapp.display import texts
@@ -265,9 +265,9 @@ def ranked_arms(points: pd.DataFrame, break_evens: pd.DataFrame) -> list[str]:
         points.assign(low=low).groupby("arm", sort=True)["low"].max().fillna(0.0).to_dict()
     )
 
-    def order(arm: str) -> tuple[bool, int, float, float, str]:
-        rank, merit = merits.get(arm, (0, 0.0))
-        return control[arm], -rank, -merit, -gains[arm], arm
+    def order(arm: str) -> tuple[bool, int, float, float, float, str]:
+        rank, shown, likely = merits.get(arm, NO_MERIT)
+        return control[arm], -rank, -shown, -likely, -gains[arm], arm
 
     return sorted(map(str, gains), key=order)
 
