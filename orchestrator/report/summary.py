@@ -219,7 +219,7 @@ def _table(title: str, arms: Sequence[ArmSummary]) -> Section:
         for size in shown
     ]
     columns += [
-        Column("±", _half_width_cell),
+        Column("± %", _half_width_cell),
         Column("realised", partial(_realised_cell, size=shown[-1])),
     ]
     points = [row for arm in arms for row in arm.points.values()]
@@ -232,8 +232,8 @@ def _table(title: str, arms: Sequence[ArmSummary]) -> Section:
     )
     if len(shown) < len(sizes):
         lines.append(TextLine(f"{len(shown)} of {len(sizes)} sizes are shown: --detail", "dim"))
-    realised = f"realised: share of the MACs' promise at {axis_place(shown[-1], 'tokens', unit)}"
-    note = f"{legend}; ±: median half-width, {INTERVAL}; {realised}"
+    realised = f"realised: of the MACs' promise at {axis_place(shown[-1], 'tokens', unit)}"
+    note = f"{legend}; ± %: median half-width, {INTERVAL}; {realised}"
     return Section(title=title, columns=columns, rows=arms[:MAX_ARMS], lines=lines, note=note)
 
 
@@ -275,7 +275,7 @@ def _sign(row: PointRow) -> tuple[str, str]:
 
 
 def _half_width_cell(arm: ArmSummary) -> str:
-    return "-" if arm.half_width is None else f"{100 * arm.half_width:.2g} %"
+    return "-" if arm.half_width is None else f"{100 * arm.half_width:.2g}"
 
 
 def _realised_cell(arm: ArmSummary, size: float) -> str:

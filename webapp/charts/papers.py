@@ -241,7 +241,7 @@ def _panel_chart(
         rows = row_layers(info, words=False, width=width, height=ROW * len(info.styles))
         rows.layer += heading
         return rows
-    along = scales.x_title(info.axis, info.panel.points, info.panel.metric.work).partition(" (")[0]
+    along = scales.x_title(info.axis, info.panel.points, info.panel.metric.work, hint="")
     info = info if left else replace(info, measure=None)
     curves = curve_layers(info, height, title=along if foot else None, words=False, legend=legend)
     labels = end_names(info, height, bold=False) if names else ()

@@ -69,14 +69,15 @@ def x_axis(axis: Axis, values: pd.Series, title: str | None = None) -> alt.Axis:
     )
 
 
-def x_title(axis: Axis, points: pd.DataFrame, work: str | None) -> str:
+def x_title(
+    axis: Axis, points: pd.DataFrame, work: str | None, hint: str = " (papers: GFLOPs)"
+) -> str:
     """The title of the axis; `work` is what was timed, whose MACs these are, such as `the
     prompt`.
     """
     titles: Mapping[Axis, str] = {
         "tokens": size_of(points).tokens,
-        "gmacs": f"GMACs of {work if free_axis(points) is None else 'an item'}, unmodified (papers:"
-        " GFLOPs)",
+        "gmacs": f"GMACs of {work if free_axis(points) is None else 'an item'}, unmodified{hint}",
         "gmacs_saved": f"Share of the baseline's GMACs saved in {work}",
     }
     return titles[axis]
