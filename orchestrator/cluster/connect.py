@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -243,6 +244,8 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
         quiet["RAY_worker_niceness"] = "0"
         # it would kill the supervisor, not the worker, and print pages
         quiet["RAY_memory_monitor_refresh_ms"] = "0"
+        # a process for each core, of which one gets a supervisor
+        quiet["RAY_prestart_worker_first_driver"] = "0"
         if not {MODE, TOKEN, TOKEN_PATH} & os.environ.keys():
             # else Ray writes one into the home folder, which may be read-only
             quiet[TOKEN] = secrets.token_hex(32)
@@ -252,6 +255,17 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
         os.environ.setdefault(key, value)
     import ray
 
+    # None of this is a setting of Ray (2.60): its handler of SIGTERM, which interrupts a run, ends
+    # the process with another exit code, or is lost in what it interrupts; where a process of its
+    # own is killed it prints pages of logs; and its dashboard, autoscaler and log monitor take half
+    # of its CPU time, also beside what is timed.
+    private: Any = importlib.import_module("ray._private")
+    private.utils.set_sigterm_handler = lambda _: None
+    private.worker._worker_logs_enabled = False
+    private.services.start_api_server = lambda *_, **__: (None, None)
+    private.parameter.RayParams = partial(
+        private.parameter.RayParams, no_monitor=True, include_log_monitor=False
+    )
     local = {
         "address": "local",
         "object_store_memory": OBJECT_STORE_BYTES,
@@ -261,7 +275,7 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
     try:
         # Ray puts the current folder on the path of its workers, before all others: a user's
         # packages would hide ours there, and ours those of a node that shares our disk.
-        with contextlib.chdir(os.sep), _own_sigterm():
+        with contextlib.chdir(os.sep):
             ray.init(
                 **(local if not address else {"address": address}),
                 log_to_driver=False,
@@ -276,23 +290,6 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
         cause = error.__cause__ or error
         first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
         raise ClusterOutageError(f"{problem}: {first.rstrip('.')}; {_LATER}") from error
-    # Ray prints pages of its logs when one of its processes is killed, and has no setting for that
-    importlib.import_module("ray._private.worker").__dict__["_worker_logs_enabled"] = False
-
-
-@contextlib.contextmanager
-def _own_sigterm() -> Iterator[None]:
-    """Keep our handler of SIGTERM, which interrupts a run, while Ray starts.
-
-    Ray's own one ends the process with another exit code, or is lost in what it interrupts.
-    """
-    utils: Any = importlib.import_module("ray._private.utils")
-    replace = utils.set_sigterm_handler
-    utils.set_sigterm_handler = lambda _: None
-    try:
-        yield
-    finally:
-        utils.set_sigterm_handler = replace
 
 
 def join(address: str) -> tuple[str, str]:
