@@ -70,9 +70,14 @@ def axis_value(value: float | None, axis: str, digits: int = 3) -> str:
     return f"{rounded:g} %" if axis == "gmacs_saved" else f"{rounded:,g}"
 
 
+def pixels_text(size: float, shape: Any = None) -> str:
+    """The columns `image_size` and `image_shape`: `64`, `64x96`."""
+    return f"{size:.0f}" if is_missing(shape) else f"{shape}"
+
+
 def image_text(size: float, shape: Any = None) -> str:
-    """The columns `image_size` and `image_shape`: `64 px`, `64x96 px`."""
-    return f"{size:.0f} px" if is_missing(shape) else f"{shape} px"
+    """The same with the unit: `64 px`, `64x96 px`."""
+    return f"{pixels_text(size, shape)} px"
 
 
 def count(number: int, unit: str) -> str:

@@ -24,7 +24,7 @@ from sweeps.analysis.rows import BreakEvenRow, CeilingRow, CostModelRow, Speedup
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.kinds import THREAD_FIELDS
 from sweeps.model.metrics import INTERVAL, METRICS
-from sweeps.number_format import axis_label, count, image_text
+from sweeps.number_format import axis_label, count, image_text, pixels_text
 from sweeps.stats.pooling import realised_share
 from sweeps.text.condition_text import describe_condition, size_text
 from sweeps.text.curves import describe_break_even, token_unit
@@ -58,9 +58,7 @@ def arm_label_of(row: SpeedupRow) -> str:
 
 
 def _pixels(row: SpeedupRow) -> str:
-    if row.image_size is None:
-        return "-"
-    return image_text(row.image_size, row.image_shape).removesuffix(" px")
+    return "-" if row.image_size is None else pixels_text(row.image_size, row.image_shape)
 
 
 def _tokens(row: SpeedupRow) -> str:

@@ -348,12 +348,15 @@ def answer_of_points(compared: int, best: str) -> str:
     """Speed-ups at single points; `best` is the one with a gain whose interval lies highest, in
     words, or empty.
     """
-    among = count(compared, "comparison")
     return (
-        f"Of {among} the one whose interval lies highest: {best}."
+        f"Of {count(compared, 'comparison')} the one whose interval lies highest: {best}."
         if best
-        else f"None of {among} shows a gain."
+        else f"{no_gain(compared)}."
     )
+
+
+def no_gain(compared: int) -> str:
+    return f"None of {count(compared, 'comparison')} shows a gain"
 
 
 CellKind = Literal["pays", "limited", "never", "none", "unclear", "differs"]

@@ -31,13 +31,15 @@ _WORKED: Mapping[Device, str] = {"cuda": "bound by device work", "cpu": "bound b
 _PARTS: Mapping[Device, Mapping[TimeClass, str]] = {
     "cuda": {
         "device": "device work",
-        "launch": "time in launches",
-        "host": "time of the host",
+        "launch": "launches",
+        "host": "the host",
         "sync": "waits",
         "idle": "idle time",
     },
-    "cpu": {"device": "time in operators", "host": "Python and dispatch", "idle": "idle time"},
+    "cpu": {"device": "operators", "host": "Python and dispatch", "idle": "idle time"},
 }
+"""What takes the time of a class; `_TIME` precedes it in sentences."""
+_TIME = {"launches": "time in ", "the host": "time of ", "operators": "time in "}
 _CALL: Mapping[Device, tuple[str, str]] = {
     "cuda": ("launch", "launches"),
     "cpu": ("operator call", "operator calls"),
@@ -55,14 +57,10 @@ def bound(profile: ArmProfile, device: Device) -> str | None:
     if 1 - profile.times["device"] / profile.wall_s < _HALF:
         return _WORKED[device]
     gaps = {name: seconds for name, seconds in profile.times.items() if name != "device"}
-    if (
-        device == "cuda"
-        and gaps.get("launch", 0.0) + gaps.get("host", 0.0) >= sum(gaps.values()) / 2
-    ):
-        return _HELD[device][
-            "launch" if gaps.get("launch", 0.0) >= gaps.get("host", 0.0) else "host"
-        ]
-    longest = max(gaps, key=lambda name: gaps[name])
+    launch, host = gaps.get("launch", 0.0), gaps.get("host", 0.0)
+    if device == "cuda" and launch + host >= sum(gaps.values()) / 2:
+        return _HELD[device]["launch" if launch >= host else "host"]
+    longest = max(gaps, key=gaps.__getitem__)
     return _HELD[device].get(longest, f"held by {longest}")
 
 
@@ -161,25 +159,24 @@ def _changes(arm: ArmProfile, device: Device) -> Iterator[str]:
     """What each class takes more or less, those that changed measurably first; classes that never
     occur are left out.
     """
-    names = _PARTS[device]
-    known = {name: arm.changes[name] for name in names if name in arm.changes}
-    occurring = {
-        name: found
-        for name, found in known.items()
-        if found != IntervalEstimate(value=0, low=0, high=0)
+    still = IntervalEstimate(value=0, low=0, high=0)
+    changes = {
+        _TIME.get(cause, "") + cause: arm.changes[part]
+        for part, cause in _PARTS[device].items()
+        if arm.changes.get(part, still) != still
     }
-    for name, found in occurring.items():
+    for name, found in changes.items():
         if sign := _sign(found):
             yield (
-                f"{names[name]} {'rose' if sign > 0 else 'fell'} by {_amount(found)} of the wall"
+                f"{name} {'rose' if sign > 0 else 'fell'} by {_amount(found)} of the wall"
                 f" {_range(found)}"
             )
-    for name, found in occurring.items():
+    for name, found in changes.items():
         if found.low is None or found.high is None:
-            yield f"{names[name]} has no interval: too few rounds for its noise"
+            yield f"{name} has no interval: too few rounds for its noise"
         elif not _sign(found):
             yield (
-                f"{names[name]} {_unclear(found.low, found.high)} ({_signed(found.low)} to"
+                f"{name} {_unclear(found.low, found.high)} ({_signed(found.low)} to"
                 f" {_signed(found.high)} of the wall)"
             )
 
@@ -188,14 +185,13 @@ def _wall_clause(arm: ArmProfile) -> str:
     """How the wall changed, and whether a class that changed measurably the same way explains
     it.
     """
-    ratio = arm.speedup
-    if ratio is None or ratio.low is None or ratio.high is None:
+    wall = arm.speedup and _inverse(arm.speedup)
+    if wall is None or wall.low is None or wall.high is None:
         return "and wall time has no interval"
-    wall = _inverse(ratio)
     sign = _sign(wall)
     if not sign:
-        low, high = 1 / ratio.high - 1, 1 / ratio.low - 1
-        return f"and wall time {_unclear(low, high)} ({_signed(low)} to {_signed(high)})"
+        interval = f"{_signed(wall.low)} to {_signed(wall.high)}"
+        return f"and wall time {_unclear(wall.low, wall.high)} ({interval})"
     link = "so" if any(_sign(found) == sign for found in arm.changes.values()) else "and"
     alone = "" if link == "so" else ", which no class of time alone shows"
     return (
@@ -252,7 +248,7 @@ def _percent(share: float, beside: float) -> str:
 
 
 def _ratio(found: IntervalEstimate) -> str:
-    return f"{with_interval(found.value, found.low, found.high, form='.2f')}"
+    return with_interval(found.value, found.low, found.high, form=".2f")
 
 
 def _subject(profile: ArmProfile) -> str:
@@ -369,8 +365,7 @@ def step_label(step: TimeStep, device: Device) -> str:
 
 
 def _class_words(step: TimeStep, device: Device) -> str:
-    words = "" if step.time_class is None else _PARTS[device][step.time_class]
-    return words.removeprefix("time in ").removeprefix("time of ")
+    return "" if step.time_class is None else _PARTS[device][step.time_class]
 
 
 def waterfall_headline(arm: str, steps: Sequence[TimeStep], device: Device) -> str:

@@ -14,7 +14,7 @@ from store.read import queries as stored
 from sweeps.analysis.labels import GAINS, Finding
 from sweeps.analysis.rows import ClaimRow
 from sweeps.number_format import seconds_at
-from sweeps.text.curves import CurveAnswer, answer_of_curve, answer_of_points, headline_of_curves
+from sweeps.text.curves import CurveAnswer, answer_of_curve, headline_of_curves, no_gain
 from webapp.charts import panels
 from webapp.charts.panels import X_COLUMN, Panel, flagged
 from webapp.charts.scales import Extent, x_span
@@ -85,7 +85,7 @@ def best_arm(known: PanelAnswers) -> str:
     winners = [row for row in known.counted if gains(row)]
     best = max(winners, key=lambda row: row.speedup_low or 0.0, default=None)
     if best is None:
-        return answer_of_points(len(known.counted), "").removesuffix(".")
+        return no_gain(len(known.counted))
     return f"{best.arm} {texts.single_point(best)}"
 
 
