@@ -63,9 +63,19 @@ def marked(module: str, mark: str) -> re.Pattern[str]:
 
 
 def group(nodeid: str) -> str:
-    """What a test runs with on one worker: those that run alone, those of Ray, or its module."""
+    """What a test runs with on one worker: those that run alone, those that share one Ray, or its
+    module.
+    """
     module, _, name = nodeid.partition("::")
-    return next((mark for mark in GROUPS if marked(module, mark).match(name)), module)
+    mark = next((mark for mark in GROUPS if marked(module, mark).match(name)), module)
+    return module if mark == "ray" and not shares_ray(module) else mark
+
+
+@functools.cache
+def shares_ray(module: str) -> bool:
+    """Whether a module uses the Ray of `tests/orchestrator/conftest.py`; others start their own."""
+    source = (ROOT / module).read_text(encoding="utf-8")
+    return bool(re.search(r"\bcluster: Cluster\b|\bshared_ray\b", source))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -116,9 +126,15 @@ def of_something(
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that run alone come first, one after the other, so that the other workers wait for them
-    once; then Ray, which takes longest. Modules get their `all` and `any`.
+    once; then Ray, which takes longest: the shared one, then others by module. Modules get their
+    `all` and `any`.
     """
-    items.sort(key=lambda item: (*GROUPS, group(item.nodeid)).index(group(item.nodeid)))
+    items.sort(
+        key=lambda item: (
+            (*GROUPS, group(item.nodeid)).index(group(item.nodeid)),
+            item.get_closest_marker("ray") is None,
+        )
+    )
     for module in {item.getparent(pytest.Module) for item in items} - {None}:
         for holds in (all, any):
             vars(module.obj).setdefault(holds.__name__, of_something(holds, module.path))

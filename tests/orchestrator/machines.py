@@ -26,7 +26,11 @@ QUIET = (
     "80000000",
     "--dashboard-agent-listen-port",
     "0",
+    "--no-monitor",
+    "--include-log-monitor=false",
 )
+FEW = {"RAY_prestart_worker_first_driver": "0"}
+"""No process for each core before there is an actor."""
 
 
 def free_port() -> int:
@@ -60,7 +64,7 @@ def started(*options: str, home: Path, **variables: str) -> Iterator["subprocess
     log = (folder / "start.log").open("wb")
     process = subprocess.Popen(
         [RAY, "start", "--block", *QUIET, *options],
-        env={**environment, "HOME": str(home), "TMPDIR": "/tmp", **variables},
+        env={**environment, "HOME": str(home), "TMPDIR": "/tmp", **FEW, **variables},
         cwd=home,
         stdout=log,
         stderr=log,

@@ -65,7 +65,7 @@ def test_every_command_works_from_the_wheel(installed: Path, tmp_path: Path) -> 
     nothing = run("breakeven", "report", "quickstart")
     assert nothing.returncode == 2
     assert commands_in(nothing.stderr) == {"breakeven run quickstart"}
-    first = run("breakeven", "run", "quickstart", "--time", "30s")
+    first = run("breakeven", "run", "quickstart", "--time", "12s")
     assert first.returncode in (0, 1), first.stderr
     shown = run("breakeven", "report", "quickstart")
     assert shown.returncode == 0, shown.stderr
@@ -80,7 +80,7 @@ def test_every_command_works_from_the_wheel(installed: Path, tmp_path: Path) -> 
         words += (
             ["--processes", "0"]
             if words[1] == "calibrate"
-            else ["--time", "8s"]
+            else ["--time", "2s"]
             if words[1] == "run"
             else []
         )
