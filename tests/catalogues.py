@@ -22,7 +22,8 @@ from timm.models.eva import Eva, EvaAttention, EvaBlock
 from timm.models.vision_transformer import Block, VisionTransformer
 from torch import nn
 from torch.overrides import TorchFunctionMode
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
 
 import sweeps
 from sweeps.geometry.vit_catalogue import VARIANTS, networks
@@ -82,25 +83,49 @@ REASONS: Mapping[str, str] = {
 which are named."""
 
 
-class Uninitialised(TorchFunctionMode):
-    """Leaves out the functions that only write values into tensors, and functions of `nn.init`: on
-    the meta device there are none, and checking shapes takes half of a model's creation.
-    """
+WRITING = (
+    "(uniform|normal|erfinv|mul|add|clamp|fill|zero|constant|trunc_normal|kaiming_uniform"
+    "|xavier_uniform)_"
+)
+"""Functions that only write values into tensors, and functions of `nn.init`: half of the time in
+which a model is created on the meta device, where there are no values."""
+KEEPING = "(layer|group|batch)_norm|gelu|silu|relu6?|hardswish|hardsigmoid|sigmoid|clamp|dropout"
+"""Functions without products whose output has the shape of their first input: torch finds that
+slowly on the meta device."""
 
-    WRITING = re.compile(
-        "(uniform|normal|erfinv|mul|add|clamp|fill|zero|constant|trunc_normal|kaiming_uniform"
-        "|xavier_uniform)_"
-    )
+
+class Omitted(TorchFunctionMode):
+    """Leaves out the functions that have these names, and what linear layers add."""
+
+    def __init__(self, names: str) -> None:
+        super().__init__()
+        self.names = re.compile(names)
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = kwargs or {}
-        if self.WRITING.fullmatch(getattr(func, "__name__", "")):
+        given, name = kwargs or {}, getattr(func, "__name__", "")
+        if self.names.fullmatch(name):
             return args[0] if args else given["tensor"]
-        return func(*args, **given)
+        return func(*(args[:2] if name == "linear" else args), **given)
+
+
+class Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up the FLOPs of products, by torch's formulas; `FlopCounterMode` also gives them to
+    modules, which takes longer than they do on the meta device.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.total = 0
+
+    def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        output = func(*args, **(kwargs or {}))
+        if formula := flop_registry.get(func._overloadpacket):
+            self.total += formula(*args, **(kwargs or {}), out_val=output)
+        return output
 
 
 def meta(name: str) -> Any:
-    with Uninitialised():
+    with Omitted(WRITING):
         return timm.create_model(name, device=torch.device("meta"))
 
 
@@ -147,12 +172,12 @@ def counted_macs(model: Any, shape: tuple[int, int, int]) -> int | None:
         if hasattr(part, "fused_attn"):
             part.fused_attn = False
     try:
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
+        with Counted() as counter, Omitted(KEEPING), torch.no_grad():
             logits = model(torch.empty(1, *shape, device="meta"))
     except Exception:  # whatever a model raises, it does not run
         return None
     two_dimensional = isinstance(logits, torch.Tensor) and logits.ndim == 2
-    return counter.get_total_flops() // 2 if two_dimensional else None
+    return counter.total // 2 if two_dimensional else None
 
 
 def is_plain(model: Any) -> bool:

@@ -4,7 +4,7 @@ byte, agreement, KL divergence).
 """
 
 from collections.abc import Iterable, Sequence
-from math import exp, log
+from math import exp, log, sqrt
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -71,12 +71,10 @@ def mean(values: ArrayLike) -> Interval:
     error = float(np.std(sample, ddof=1)) / np.sqrt(n)
     if error == 0:
         return Interval(centre, centre, centre, n)
-    skewness = float(np.mean((sample - centre) ** 3)) / float(np.std(sample)) ** 3
-    from scipy.stats import t
-
-    quantile = float(t.ppf((1 + CONFIDENCE) / 2, n - 1))
-    low, high = (centre - error * _unskewed(side * quantile, skewness, n) for side in (1, -1))
-    return Interval(centre, min(low, centre), max(high, centre), n)
+    below, above = _reaches(quantile(1 - CONFIDENCE, n - 1), sample)
+    return Interval(
+        centre, min(centre - error * below, centre), max(centre + error * above, centre), n
+    )
 
 
 def ratio(amounts: ArrayLike, sizes: ArrayLike, documents: ArrayLike) -> Interval:
@@ -106,11 +104,8 @@ def ratio(amounts: ArrayLike, sizes: ArrayLike, documents: ArrayLike) -> Interva
         return Interval(value, -np.inf, np.inf, amount.size)
     pseudo = number * value - (number - 1) * (np.sum(by_amount) - by_amount) / (total - by_size)
     error = float(np.std(pseudo, ddof=1)) / np.sqrt(number)
-    skewness = float(np.mean((pseudo - np.mean(pseudo)) ** 3)) / float(np.std(pseudo)) ** 3
     reach = quantile(1 - CONFIDENCE, total**2 / float(np.sum(by_size**2)) - 1)
-    below, above = (
-        max(reach, side * _unskewed(side * reach, skewness, number)) for side in (1, -1)
-    )
+    below, above = (max(reach, each) for each in _reaches(reach, pseudo))
     return Interval(value, value - error * below, value + error * above, amount.size)
 
 
@@ -135,14 +130,17 @@ def array_problem(columns: Iterable[tuple[str, str, str]], count: int, items: st
     return None if count > 0 else f"it holds no {items}"
 
 
-def _unskewed(quantile: float, skewness: float, n: int) -> float:
-    """The quantile of the studentised mean of n skewed values for a `quantile` of Student's t (the
-    inverse of Hall's cubic).
+def _reaches(quantile: float, values: Array) -> list[float]:
+    """How far the interval of the mean of skewed values reaches below and above it, in standard
+    errors, for a `quantile` of Student's t (the inverse of Hall's cubic).
     """
+    skewness = float(np.mean((values - np.mean(values)) ** 3)) / float(np.std(values)) ** 3
     if abs(skewness) < 1e-6:
-        return quantile
-    root = float(np.cbrt(1 + skewness * (quantile / np.sqrt(n) - skewness / (6 * n))))
-    return 3 * float(np.sqrt(n)) * (root - 1) / skewness
+        return [quantile, quantile]
+    n, root = len(values), float(np.sqrt(len(values)))
+    cubes = (1 + skewness * (each / root - skewness / (6 * n)) for each in (quantile, -quantile))
+    below, above = (3 * root * (float(np.cbrt(cube)) - 1) / skewness for cube in cubes)
+    return [below, -above]
 
 
 TOP1_FLOOR = METRICS["top1"].floor
@@ -271,11 +269,10 @@ def share(hits: ArrayLike) -> Interval:
     n = answers.size
     if not n:
         raise ValueError("a share of no images is not known")
-    from scipy.stats import binomtest
-
-    p = float(np.mean(answers))
-    bounds = binomtest(int(answers.sum()), n).proportion_ci(CONFIDENCE, method="wilson")
-    return Interval(100 * p, 100 * min(bounds.low, p), 100 * max(bounds.high, p), n)
+    p, twice = float(np.mean(answers)), 2 * (n + Z**2)
+    centre, reach = (2 * n * p + Z**2) / twice, Z / twice * sqrt(4 * n * p * (1 - p) + Z**2)
+    low = 100 * max(0.0, min(centre - reach, p))
+    return Interval(100 * p, low, 100 * min(1.0, max(centre + reach, p)), n)
 
 
 def compare_predictions(evaluation: Predictions, baseline: int, arm: int) -> Agreement:

@@ -97,7 +97,9 @@ class Recording:
             activities=activities,
             record_shapes=details,
             profile_memory=details,
-            acc_events=True,  # of the one cycle there is; without, torch 2.11 warns
+            # else torch makes events of its own at once, which takes longer than the forwards; with
+            # none kept, torch 2.11 warns
+            acc_events=not self._bare,
         )
         self._mark: Any = None
 
