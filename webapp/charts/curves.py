@@ -227,7 +227,7 @@ def configured(chart: alt.VConcatChart) -> alt.VConcatChart:
         "legend": {"labelFontSize": 12, "symbolSize": 70, "columnPadding": 18, "offset": 12},
     }
     # set in place: each method of Altair that sets one copies the whole chart first
-    chart.config, chart.resolve = alt.Config.from_dict(config), APART
+    chart.config, chart.resolve = config, APART
     return chart
 
 

@@ -16,7 +16,7 @@ import vl_convert
 from sweeps.number_format import count
 from sweeps.text.curves import break_even_headline
 from webapp.charts import scales
-from webapp.charts.curves import APART, ROW, configured, curve_layers, end_names, row_layers
+from webapp.charts.curves import ROW, configured, curve_layers, end_names, row_layers
 from webapp.charts.panels import PanelInfo, limit_words, rows_by_arm
 from webapp.charts.points import Layers, layered
 from webapp.charts.scales import Extent
@@ -55,20 +55,26 @@ def draw_paper(infos: Sequence[PanelInfo], paper: Paper) -> str:
     scale = paper.font_size / TEXT  # points of a pixel of the drawing
     goal = paper.width / scale
     wide = max(NARROWEST, goal / across - ROOMY / 3)
-    tall = None if paper.height is None else paper.height / scale
+    tall = (paper.height or 0) / scale
     down = len(cells) // across
-    high = FLATNESS * goal / across if tall is None else tall / down
-    for _ in range(TURNS):
-        drawn = _compose(cells, across, (wide, high), paper)
-        svg = vl_convert.vegalite_to_svg(drawn.to_dict(validate=False))
+    high = tall / down or FLATNESS * goal / across
+    for turn in range(TURNS):
+        if tall or not turn:  # else only widths differ
+            drawn = _compose(cells, across, high, paper)
+        for panel in drawn["vconcat"][0]["concat"]:
+            panel["width"] = wide
+            for layer in panel["layer"]:
+                if layer["mark"].get("limit"):
+                    layer["mark"]["limit"] = wide
+        svg = vl_convert.vegalite_to_svg(drawn)
         width, height = map(float, re.findall(r'(?:width|height)="([\d.]+)"', svg)[:2])
-        missing = goal - width, 0 if tall is None else tall - height
+        missing = goal - width, tall and tall - height
         # several panels are whole pixels
         fits = 0 <= missing[0] < across and 0 <= missing[1] < down
         if fits or wide < LEAST[0] or high < LEAST[1]:
             break
         wide += (missing[0] - across / 2) / across
-        high += 0 if tall is None else (missing[1] - down / 2) / down
+        high += tall and (missing[1] - down / 2) / down
     if not fits:
         place = f"{paper.width / INCH:.3g}in" + (f" x {tall * scale / INCH:.3g}in" if tall else "")
         raise PaperError(
@@ -76,7 +82,7 @@ def draw_paper(infos: Sequence[PanelInfo], paper: Paper) -> str:
             f" {paper.font_size:g} pt; use a larger --width or --height, a smaller --font-size,"
             " fewer --columns or --legend bottom"
         )
-    size = (paper.width, (height if tall is None else tall) * scale)
+    size = (paper.width, (tall or height) * scale)
     box = " ".join(f"{each / scale:g}" for each in size)
     head = f'width="{size[0]:g}" height="{size[1]:g}" viewBox="0 0 {box}">'
     ground = '<rect width="100%" height="100%" fill="white"/>'
@@ -165,8 +171,8 @@ def _conflict(own: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     )
 
 
-def _compose(cells: Cells, across: int, size: tuple[float, float], paper: Paper) -> Any:
-    """The grid of panels: titles of axes at its left and its foot alone."""
+def _compose(cells: Cells, across: int, height: float, paper: Paper) -> dict[str, Any]:
+    """The specification of the grid of panels: titles of axes at its left and its foot alone."""
     known = [info for info in cells if info is not None]
     roomy = paper.width * TEXT / paper.font_size > ROOMY * 2
     legend = paper.legend or ("labels" if roomy and len(known) == 1 else "bottom")
@@ -187,7 +193,7 @@ def _compose(cells: Cells, across: int, size: tuple[float, float], paper: Paper)
     charts = [
         _panel_chart(
             info,
-            size,
+            height,
             legend=look,
             names=legend == "labels",
             left=not any(cells[place - place % across : place]),
@@ -196,18 +202,18 @@ def _compose(cells: Cells, across: int, size: tuple[float, float], paper: Paper)
         )
         for place, info in enumerate(cells)
     ]
-    same = {"color": "shared", "strokeDash": "shared"}
-    shared = alt.Resolve.from_dict({"scale": {**same, "shape": "shared"}})
-    grid = alt.concat(*charts, columns=across, spacing=12, resolve=shared)
-    whole = configured(alt.vconcat(grid))
-    whole.resolve = alt.Resolve.from_dict({"scale": same})
-    whole.resolve.legend = APART.legend
-    whole.config.font, whole.config.title.fontSize = paper.font, TEXT
-    whole.config.aria = False  # a third of the file
-    whole.config.title.fontWeight, whole.config.title.offset = "normal", 4
+    whole = configured(alt.vconcat(title=paper.title or alt.Undefined))
     whole.padding = {"left": 0, "right": 0, "top": 2, "bottom": 5}
-    whole.title = paper.title or alt.Undefined
-    return whole
+    spec: dict[str, Any] = whole.to_dict(validate=False)
+    spec["config"] |= {"font": paper.font, "aria": False}  # which is a third of the file
+    spec["config"]["title"] |= {"fontSize": TEXT, "fontWeight": "normal", "offset": 4}
+    # Altair would copy panels beside each other several times
+    inner = {"top_level": False, "datasets": spec.setdefault("datasets", {})}
+    panels = [chart.to_dict(validate=False, context=inner) for chart in charts]
+    spec["resolve"]["scale"] = same = {"color": "shared", "strokeDash": "shared"}
+    resolve = {"scale": {**same, "shape": "shared"}}
+    grid = {"concat": panels, "columns": across, "spacing": 12, "resolve": resolve}
+    return {**spec, "vconcat": [grid]}
 
 
 def _is_lowest(cells: Cells, place: int, across: int) -> bool:
@@ -219,7 +225,7 @@ def _is_lowest(cells: Cells, place: int, across: int) -> bool:
 
 def _panel_chart(
     info: PanelInfo | None,
-    size: tuple[float, float],
+    height: float,
     *,
     legend: Mapping[str, Any] | None,
     names: bool,
@@ -227,22 +233,21 @@ def _panel_chart(
     foot: bool,
     title: Sequence[str],
 ) -> Layers:
-    width, height = size
     if info is None:
         nothing = alt.Chart(pd.DataFrame({"x": []})).mark_point()
-        return layered(nothing, width=width, height=height)
+        return layered(nothing, height=height)
     words = pd.DataFrame({"text": [" · ".join(filter(None, title))]})
     above = alt.Chart(words).mark_text(
-        align="left", baseline="bottom", fontSize=TEXT, limit=0 if info.single else width
+        align="left", baseline="bottom", fontSize=TEXT, limit=0 if info.single else TEXT
     )
     place = alt.X(value=0), alt.Y(value=-6)
     heading = [above.encode(*place, alt.Text("text:N"))] if any(title) else []
     if info.single:
-        rows = row_layers(info, words=False, width=width, height=ROW * len(info.styles))
+        rows = row_layers(info, words=False, height=ROW * len(info.styles))
         rows.layer += heading
         return rows
     along = scales.x_title(info.axis, info.panel.points, info.panel.metric.work, hint="")
     info = info if left else replace(info, measure=None)
     curves = curve_layers(info, height, title=along if foot else None, words=False, legend=legend)
     labels = end_names(info, height, bold=False) if names else ()
-    return layered(*curves, *labels, *heading, width=width, height=height)
+    return layered(*curves, *labels, *heading, height=height)
