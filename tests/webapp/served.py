@@ -100,8 +100,9 @@ def new_page(
     height: int = 720,
     scheme: Literal["light", "dark"] = "light",
 ) -> Page:
-    """A page of this size in pixels."""
-    page = context.new_page()
+    """A page of this size in pixels, in the tab of the one before, whose process has the scripts."""
+    page = context.pages[0] if context.pages else context.new_page()
+    page.goto("about:blank")  # the server of the page before may have ended
     page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme=scheme)
     return page

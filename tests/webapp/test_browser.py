@@ -19,12 +19,11 @@ from tests.webapp.two_sides import two_sides_store
 from webapp.display.links import point_link
 
 Served = Callable[[str], str]
-STORES = {
-    "explained": explained_store,
-    "accurate": accuracy_store,
-    "lengths": language_store,
-    "sides": two_sides_store,
+STORES: dict[str, tuple[Callable[[Path], str], ...]] = {
+    "kinds": (explained_store, accuracy_store, language_store),
+    "sides": (two_sides_store,),
 }
+"""What fills a store, by its name."""
 
 
 class Shown(NamedTuple):
@@ -46,9 +45,9 @@ PAGES = {
     "home": Shown("filled", "2 of 2 sweeps new in the last seven days"),
     CHOOSE: Shown("filled", "Use topk keep_rate=0.5: at least 1.", "Use topk keep_rate=0.5", 1),
     "promise?sweep=quickstart": Shown("filled", "How much of what the MACs", "Pays from: ", 2),
-    EXPLAIN: Shown("explained", "Why is it faster, or not?", "Arm less baseline, ms: ", 3),
-    "accuracy?sweep=accurate": Shown("accurate", "lose top-1", "No arm surpasses ", 4),
-    "language?sweep=lengths": Shown("lengths", "lose quality", "Tokens per second of decoding", 3),
+    EXPLAIN: Shown("kinds", "Why is it faster, or not?", "Arm less baseline, ms: ", 3),
+    "accuracy?sweep=accurate": Shown("kinds", "lose top-1", "No arm surpasses ", 4),
+    "language?sweep=lengths": Shown("kinds", "lose quality", "Tokens per second of decoding", 3),
     "compare?by=environment": Shown("sides", *("2 of 10 common questions differ",) * 2, 1),
     "runs?sweep=quickstart": Shown("filled", "quickstart: done"),
     "sql": Shown("filled", "One SELECT over the views"),
@@ -92,7 +91,8 @@ def address(served: Served, filled: str, tmp_path_factory: pytest.TempPathFactor
 
     def serve(name: str) -> str:
         if name not in made:
-            made[name] = STORES[name](tmp_path_factory.mktemp(name) / "store.db")
+            path = tmp_path_factory.mktemp(name) / "store.db"
+            made[name], *_ = [fill(path) for fill in STORES[name]]
         return served(made[name])
 
     return serve
@@ -142,7 +142,6 @@ def test_pages(address: Served, filled: str, context: BrowserContext, path: str)
     ended(page)
     assert page.evaluate(CONTRAST) == {}
     watch.check()
-    page.close()
 
 
 def test_the_first_screen(app: str, filled: str, context: BrowserContext) -> None:
@@ -172,7 +171,6 @@ def test_the_first_screen(app: str, filled: str, context: BrowserContext) -> Non
     page.get_by_role("tab", name="Times").click()
     expect(page.locator(CHART)).to_have_count(3, timeout=WAIT_MS)
     assert box_of(page.locator(CHART).last)["width"] > 600
-    page.close()
 
 
 def test_a_point_leads_to_its_evidence_and_back(app: str, context: BrowserContext) -> None:
@@ -203,7 +201,6 @@ def test_a_point_leads_to_its_evidence_and_back(app: str, context: BrowserContex
     page.get_by_role("link", name="Answer").click()
     page.wait_for_url("**/?sweep=batches&batch=*")
     watch.check()
-    page.close()
 
 
 def test_choices_and_files_of_the_chart(app: str, context: BrowserContext) -> None:
@@ -226,7 +223,6 @@ def test_choices_and_files_of_the_chart(app: str, context: BrowserContext) -> No
         assert download.value.path().read_bytes().startswith(first)
         assert download.value.suggested_filename.startswith("quickstart-speedup-tokens")
     watch.check()
-    page.close()
 
 
 def compare_revisions(page: Page) -> None:
@@ -260,7 +256,6 @@ def test_two_sides(address: Served, context: BrowserContext) -> None:
     heading = page.get_by_role("heading", name="History of one question")
     expect(heading).to_be_visible(timeout=WAIT_MS)
     watch.check()
-    page.close()
 
 
 def test_by_keyboard_alone(app: str, context: BrowserContext) -> None:
@@ -291,4 +286,3 @@ def test_by_keyboard_alone(app: str, context: BrowserContext) -> None:
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_url("**/point?id=*&environment=*&host=simulated", timeout=WAIT_MS)
-    page.close()

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from http import HTTPStatus
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import BrowserContext, expect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.webapp.served import WAIT_MS, Watch, served_app
+from tests.webapp.served import WAIT_MS, Watch, new_page, served_app
 from webapp.guard import is_local
 
 TOKEN = "só secret&=" * 3
@@ -95,7 +95,7 @@ def test_without_the_token(guarded: str) -> None:
         assert shake_hands(guarded, stream, Origin=guarded) == HTTPStatus.FORBIDDEN
 
 
-def test_with_the_token(guarded: str, browser: Browser) -> None:
+def test_with_the_token(guarded: str, context: BrowserContext) -> None:
     """The page comes up, its address keeps all but the token, and later visits need none; the
     cookie is no script's and no other site's.
     """
@@ -104,8 +104,7 @@ def test_with_the_token(guarded: str, browser: Browser) -> None:
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
     assert answer(f"{guarded}/runs", Cookie=cookie.partition(";")[0])[0] == HTTPStatus.OK
-    context = browser.new_context()
-    page = context.new_page()
+    page = new_page(context)
     watch = Watch(page, guarded)
     page.goto(f"{guarded}/runs?sweep=quickstart&token={QUOTED}")
     expect(page.get_by_text("Nodes and devices").first).to_be_visible(timeout=WAIT_MS)
@@ -114,4 +113,3 @@ def test_with_the_token(guarded: str, browser: Browser) -> None:
     page.goto(f"{guarded}/?sweep=quickstart")
     expect(page.get_by_text("Patch tokens").first).to_be_attached(timeout=WAIT_MS)
     watch.check()
-    context.close()

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import BrowserContext, expect
 
 from store.open.engine import connect_readonly
 from store.read.evidence.history import measured_days, sweep_trends
 from tests.fixtures.nightly import RATES, chain
-from tests.webapp.served import CHART, WAIT_MS, Watch, box_of
+from tests.webapp.served import CHART, WAIT_MS, Watch, box_of, new_page
 from webapp.charts.compare import trend_info
 from webapp.display.arm_style import ArmStyle
 
@@ -45,19 +45,19 @@ def test_the_chart(falling: str) -> None:
     assert list(texts.rows["late"]) == [True]
 
 
-def test_the_page(falling: str, served: Callable[[str], str], browser: Browser) -> None:
+def test_the_page(falling: str, served: Callable[[str], str], context: BrowserContext) -> None:
     """The fall is the headline and what assistive technology reads; Answer leads there; arms are
     chosen by chips, which stand in the address.
     """
     address = served(falling)
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page = new_page(context, 1440, 900)
     watch = Watch(page, address)
     page.goto(f"{address}/?sweep=nightly")
     page.get_by_role("link", name="How it moved in 10 days").click(timeout=WAIT_MS)
     page.wait_for_url("**/history?sweep=nightly*")
     expect(page.get_by_role("heading", name=FELL)).to_be_visible(timeout=WAIT_MS)
     expect(page.get_by_text(f"Changed: {WHAT}").first).to_be_visible()
-    chart = page.locator("[data-testid=stVegaLiteChart]:has(.marks)")
+    chart = page.locator("[data-testid=stVegaLiteChart]:has(.marks):not(.st-key-unseen *)")
     expect(page.locator(CHART)).to_have_count(1, timeout=WAIT_MS)
     assert chart.get_attribute("aria-label") == FELL
     table = page.get_by_role("region", name="Comparisons")
@@ -69,4 +69,3 @@ def test_the_page(falling: str, served: Callable[[str], str], browser: Browser) 
     page.wait_for_url("**arms=topk+keep_rate%3D0.7*", timeout=WAIT_MS)
     expect(beside).to_have_count(0, timeout=WAIT_MS)
     watch.check()
-    page.close()

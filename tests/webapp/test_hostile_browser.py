@@ -76,4 +76,3 @@ def test_names_are_text(
     assert page.locator(made).count() == 0
     assert page.evaluate("window.harmed === undefined")
     page.wait_for_function(FITS, timeout=WAIT_MS)
-    page.close()

@@ -52,44 +52,40 @@ def geometry(svg: str) -> tuple[float, float, set[float]]:
 
 
 @pytest.mark.parametrize(
-    ("options", "width", "size"),
+    ("form", "stated", "options"),
     [
-        (("--for", "icml"), 234.0, 8.0),
-        (("--width", "8.4cm", "--legend", "right", "--font-size", "6"), 238.11, 6.0),
+        ("pdf", (234.0, 8.0), ("--for", "icml")),
+        ("png", (238.11, 6.0), ("--width", "8.4cm", "--legend", "right", "--font-size", "6")),
     ],
 )
 def test_width_and_size_of_text(
-    filled: str, tmp_path: Path, options: tuple[str, ...], width: float, size: float
+    filled: str, tmp_path: Path, form: str, stated: tuple[float, float], options: tuple[str, ...]
 ) -> None:
-    """As stated, in SVG, and in PDF, whose fonts are embedded, and PNG; every text has the one
-    size.
+    """As stated, in SVG, from which PDF, whose fonts are embedded, and PNG are made; every text has
+    the one size.
     """
     svg = drawn(filled, tmp_path / "x.svg", *options, name="quickstart")
-    got, height, sizes = geometry(svg)
+    (width, size), (got, height, sizes) = stated, geometry(svg)
     assert got == pytest.approx(width, abs=0.01)
     assert sizes == {size}
     drawn_width = float(re.findall(r'<rect width="([\d.]+)" height="[\d.]+" fill', svg)[0])
     assert 0 <= got * 12 / size - drawn_width < 1
-    for form in ("pdf", "png"):
-        out = str(tmp_path / f"x.{form}")
-        assert main(["plot", "quickstart", "-o", out, "--db", filled, *options]) == 0
-    pdf = (tmp_path / "x.pdf").read_bytes()
-    box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
+    out = tmp_path / f"x.{form}"
+    assert main(["plot", "quickstart", "-o", str(out), "--db", filled, *options]) == 0
+    made = out.read_bytes()
+    if form == "png":
+        assert struct.unpack(">I", made[16:20])[0] == pytest.approx(got / 72 * 300, abs=1)
+        return
+    box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", made)
     assert box is not None
     assert [float(each) for each in box.groups()] == pytest.approx([got, height], abs=0.01)
-    assert pdf.count(b"/FontFile") >= 1
-    pixels = struct.unpack(">II", (tmp_path / "x.png").read_bytes()[16:24])
-    assert pixels[0] == pytest.approx(got / 72 * 300, abs=1)
+    assert made.count(b"/FontFile") >= 1
 
 
-def test_stated_height_and_limits(filled: str, tmp_path: Path) -> None:
-    """The figure is as high as stated, for two rows of panels too. What lies beyond stated limits is
-    counted, and not drawn outside the frame, nor is the rule at no difference. Labels at the ends
-    of lines replace the legend where asked.
+def test_stated_limits(filled: str, tmp_path: Path) -> None:
+    """What lies beyond is counted, and not drawn outside the frame, nor is the rule at no
+    difference. Labels at the ends of lines replace the legend where asked.
     """
-    high = ("--for", "icml", "--height", "3in", "--axis", "both", "--legend", "none")
-    svg = drawn(filled, tmp_path / "x.svg", *high, name="quickstart")
-    assert geometry(svg)[1] == pytest.approx(216, abs=0.01)
     more = ("--ylim", "1.1,1.4", "--legend", "labels", "--width", "5in", "--title", "Where it pays")
     svg = drawn(filled, tmp_path / "x.svg", *more, name="quickstart")
     words = words_of(svg)
@@ -101,8 +97,12 @@ def test_stated_height_and_limits(filled: str, tmp_path: Path) -> None:
 
 
 def test_no_prose(filled: str, tmp_path: Path) -> None:
-    """Arms, axes and ticks alone; what the caption needs lies in a text file beside the figure."""
-    svg = drawn(filled, tmp_path / "x.svg", "--for", "neurips", "--axis", "both", name="quickstart")
+    """Arms, axes and ticks alone; what the caption needs lies in a text file beside the figure,
+    which is as high as stated, for two rows of panels too.
+    """
+    high = ("--for", "icml", "--height", "4in", "--axis", "both")
+    svg = drawn(filled, tmp_path / "x.svg", *high, name="quickstart")
+    assert geometry(svg)[1] == pytest.approx(288, abs=0.01)
     words = words_of(svg)
     rest = [each for each in words if not re.fullmatch(r"[\d.]+×?", each)]
     arms = {each for each in rest if "=" in each}
@@ -152,7 +152,7 @@ def test_methods_and_runtimes_have_panels(panels: str, tmp_path: Path) -> None:
     assert [word for word in words if " · " in word] == titles
     assert words.count("Speed-up: latency") == 2
     assert TOPK not in words
-    one = ("--rows", "runtime", "--xlim", "60,70", "--width", "5in")
+    one = ("--rows", "runtime", "--xlim", "60,70", "--for", "neurips")
     rows = words_of(drawn(panels, tmp_path / "y.svg", *one, name="two"))
     assert [word for word in rows if word in {"eager", "openvino"}] == ["eager", "openvino"]
     assert sum(word.startswith(f"{TOPK}: ") for word in rows) == 2

@@ -2,9 +2,8 @@
 
 import json
 import re
+import resource
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from platform import node
 
@@ -26,6 +25,7 @@ from tests.webapp.publishing import (
     revealing_store,
 )
 from tests.webapp.simulated import SIZES, job, outcome, store_outcomes
+from webapp.__main__ import main
 from webapp.publish.folder import MANIFEST, PublishError, Redaction
 from webapp.publish.html import badge
 from webapp.publish.publication import publish
@@ -273,24 +273,21 @@ def test_refusals(tmp_path: Path, filled: str, empty: str) -> None:
         published(tmp_path / "site", filled)
 
 
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
+def test_a_full_disk_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the command, in one line; what was written is taken over by the next publication."""
-    limited = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000));"
-        " from webapp.__main__ import main; sys.exit(main(sys.argv[1:]))"
-    )
-    root = tmp_path / "site"
+    root, limits = tmp_path / "site", resource.getrlimit(resource.RLIMIT_FSIZE)
     url = store_outcomes(tmp_path / "one.db", "one", outcome(job(64)))
-    command = [sys.executable, "-c", limited, "publish", str(root), "--db", url]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 2
-    assert re.fullmatch(
-        r"breakeven: \S+ cannot be written: File too large; choose.*\n", done.stderr
-    )
-    assert done.stdout.startswith("host simulated → machine-")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
+    try:
+        assert main(["publish", str(root), "--db", url]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    said = capsys.readouterr()
+    assert re.fullmatch(r"breakeven: \S+ cannot be written: File too large; choose.*\n", said.err)
+    assert said.out.startswith("host simulated → machine-")
     assert not list(root.rglob("*.part"))
-    published(root, url)
-    assert published(root, url).changed == 0
+    assert published(root, url).unchanged
+    assert not list(root.rglob("*.part"))
 
 
 def test_vendored_files_are_named() -> None:

@@ -56,6 +56,8 @@ def test_every_kind_of_page(
     address = folder.as_uri() if place == "disk" else server
     point = next((folder / "points").iterdir()).name
     context = offline(browser, address, color_scheme=scheme, viewport={"width": 800, "height": 900})
+    page = context.new_page()
+    watch = Watch(page, address)
     for path, text, charts in (
         ("index.html", "topk keep_rate=0.5 pays from 36 tokens on", 0),
         ("sweeps/quickstart/index.html", "topk keep_rate=0.5 pays from 36 tokens on", 2),
@@ -63,8 +65,6 @@ def test_every_kind_of_page(
         (f"points/{point}", "What would show that it is noise", 0),
         ("query.html", "Query all results in SQL", 0),
     ):
-        page = context.new_page()
-        watch = Watch(page, address)
         page.goto(f"{address}/{path}")
         expect(page.get_by_text(text).first).to_be_visible(timeout=WAIT_MS)
         expect(page.locator(DRAWN)).to_have_count(charts, timeout=WAIT_MS)
@@ -73,7 +73,6 @@ def test_every_kind_of_page(
             healthy(page, watch)
         red = int(page.evaluate(GROUND).removeprefix("rgb(").split(",")[0])
         assert (red > 200) == (scheme == "light")
-        page.close()
     context.close()
 
 
@@ -144,13 +143,12 @@ def test_hostile_names_are_text(browser: Browser, tmp_path: Path) -> None:
             *list(root.glob("points/*"))[:2],
         ]
         assert len(pages) == 5
+        page = context.new_page()
+        watch = Watch(page, address)
         for path in pages:
-            page = context.new_page()
-            watch = Watch(page, address)
             page.goto(f"{address}/{path.relative_to(root).as_posix()}")
             page.wait_for_load_state("networkidle")
             healthy(page, watch)
             assert page.evaluate("window.harmed") is None
             assert page.locator(f"[src*='{REMOTE}'], [href*='{REMOTE}']").count() == 0
-            page.close()
         context.close()

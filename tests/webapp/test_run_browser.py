@@ -9,17 +9,19 @@ import time
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import BrowserContext, expect
 
+from store.open.engine import connect_readonly
+from store.read.queries import sweep_list
 from tests.orchestrator.commands import ROOT, SWEEP
-from tests.webapp.served import CHART, WAIT_MS, Watch, served_app
+from tests.webapp.served import CHART, WAIT_MS, Watch, new_page, served_app
 
 pytestmark = pytest.mark.ray
 
 RUN_MS = 200_000
 
 
-def test_a_run_is_watched_until_it_ends(browser: Browser, tmp_path: Path) -> None:
+def test_a_run_is_watched_until_it_ends(context: BrowserContext, tmp_path: Path) -> None:
     """The page follows the dispatcher without a reload; what was opened on it stays open; then the
     answer is there.
     """
@@ -39,14 +41,13 @@ def test_a_run_is_watched_until_it_ends(browser: Browser, tmp_path: Path) -> Non
             assert run.poll() is None, log.read_text()
             time.sleep(0.1)
         with served_app(url, tmp_path) as address:
-            page = browser.new_page()
+            page, engine = new_page(context), connect_readonly(url)
             watch = Watch(page, address)
-            progress = page.get_by_text("tiny on cpu:")
-            while not progress.count():
+            while not sweep_list(engine):
                 assert run.poll() is None, log.read_text()
-                page.goto(f"{address}/runs")
-                page.wait_for_timeout(1_000)
-            expect(progress).to_contain_text("running,", timeout=RUN_MS)
+                time.sleep(0.1)
+            page.goto(f"{address}/runs")
+            expect(page.get_by_text("tiny on cpu:")).to_contain_text("running,", timeout=RUN_MS)
             expect(page.get_by_text("Nothing is waiting or running.")).to_be_visible(timeout=RUN_MS)
             assert run.wait(timeout=60) in (0, 1), log.read_text()
             page.get_by_role("link", name="Answer", exact=True).click()
@@ -55,7 +56,6 @@ def test_a_run_is_watched_until_it_ends(browser: Browser, tmp_path: Path) -> Non
             ).to_be_visible(timeout=WAIT_MS)
             expect(page.locator(CHART).first).to_be_visible(timeout=WAIT_MS)
             watch.check()
-            page.close()
     finally:
         run.terminate()
         run.wait(timeout=60)

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import BrowserContext, expect
 
 from store.errors import StoreError
 from store.open.engine import connect, connect_readonly
@@ -15,7 +15,7 @@ from store.write.submissions import find_submission, submissions, submit_to_queu
 from sweeps.language.expand import refuse_files
 from sweeps.language.yaml_reader import SweepError, read
 from tests.orchestrator.commands import SWEEP
-from tests.webapp.served import WAIT_MS, Watch, served_app
+from tests.webapp.served import WAIT_MS, Watch, new_page, served_app
 from webapp.widgets import queueing
 
 STEPS = "schema: 1\nname: steps\n"
@@ -58,14 +58,14 @@ def test_what_names_no_file() -> None:
 
 
 def test_without_the_option(
-    store: str, tmp_path: Path, browser: Browser, monkeypatch: pytest.MonkeyPatch
+    store: str, tmp_path: Path, context: BrowserContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There is no page to send a sweep, and what is queued has no button; neither a sweep nor a
     state is written, however it is called.
     """
     submit_to_queue(connect(store), "waits", SWEEP, (), priority=3, by="me")
     with served_app(store, tmp_path) as address:
-        page = browser.new_page()
+        page = new_page(context)
         page.goto(f"{address}/runs")
         expect(page.get_by_text("1 waits: queued")).to_be_visible(timeout=WAIT_MS)
         expect(page.get_by_text("priority 3 · by me")).to_be_visible()
@@ -75,7 +75,6 @@ def test_without_the_option(
         page.goto(f"{address}/submit")
         expect(page.get_by_text("Page not found")).to_be_visible(timeout=WAIT_MS)
         assert page.get_by_role("textbox", name="Sweep").count() == 0
-        page.close()
     monkeypatch.setenv("BREAKEVEN_DB", store)
     with pytest.raises(StoreError, match="this app only reads"):
         queueing.queue_sweep("tiny", SWEEP)
@@ -85,7 +84,7 @@ def test_without_the_option(
     assert [(each.name, each.state) for each in found] == [("waits", "queued")]
 
 
-def test_from_a_file_to_the_queue(store: str, tmp_path: Path, browser: Browser) -> None:
+def test_from_a_file_to_the_queue(store: str, tmp_path: Path, context: BrowserContext) -> None:
     """A wrong sweep has the message of `breakeven plan`, a right one its counts; it is queued as its
     sender, paused, resumed and cancelled; what failed is queued again from the page Runs. Nobody
     comes without the token, which is made up and printed.
@@ -94,11 +93,9 @@ def test_from_a_file_to_the_queue(store: str, tmp_path: Path, browser: Browser) 
         (log,) = tmp_path.glob("*.log")
         token = re.search(r"\?token=([\w-]{32}) ", log.read_text())
         assert token is not None
-        page = browser.new_page()
+        page = new_page(context)
         page.goto(f"{address}/submit")
         expect(page.get_by_text("This app needs its token")).to_be_visible(timeout=WAIT_MS)
-        page.close()
-        page = browser.new_page()
         watch = Watch(page, address)
         page.goto(f"{address}/submit?token={token[1]}")
         wrong = tmp_path / "wrong.yaml"
@@ -136,4 +133,3 @@ def test_from_a_file_to_the_queue(store: str, tmp_path: Path, browser: Browser) 
         assert queued.options == ("--remeasure", "--only", "failed")
         assert queued.text == "name: quickstart"
         watch.check()
-        page.close()
