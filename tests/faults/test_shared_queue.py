@@ -89,7 +89,7 @@ class Lab:
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, (self.folder / "serve.txt").read_text()
-            time.sleep(0.5)
+            time.sleep(0.1)
 
 
 def test_two_users_three_nodes_and_every_fault(tmp_path: Path) -> None:
