@@ -113,11 +113,17 @@ def test_the_time_left_never_exceeds_the_limit(store: Store, cluster: Cluster) -
 @pytest.mark.ray
 @pytest.mark.parametrize(("limit_s", "wait_s"), [(inf, 0.2), (4.0, inf)])
 def test_a_taken_host_is_waited_for_as_long_as_may_be(
-    store: Store, cluster: Cluster, limit_s: float, wait_s: float
+    store: Store,
+    cluster: Cluster,
+    limit_s: float,
+    wait_s: float,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With `--wait` and `--time` a run ends though another one keeps the host; its job
     goes back to the queue.
     """
+    monkeypatch.setattr("orchestrator.cluster.cluster.WAITS_S", 0.02)
+    monkeypatch.setattr("orchestrator.loop.dispatcher.POLL_S", 0.02)
     jobs = [job("a", budget_s=0.1)]
     with taken_host():
         result, _ = limited(store, jobs, cluster, limit_s=limit_s, wait_s=wait_s)
