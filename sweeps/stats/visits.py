@@ -10,6 +10,7 @@ log speed-up of one comparison differs between fresh processes beyond the errors
 
 from collections.abc import Sequence
 from math import exp, hypot, inf, sqrt
+from statistics import median
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -143,7 +144,7 @@ def pool_visits(
     of_visit = np.repeat(np.arange(len(visits)), [len(visit.arm) for visit in visits])
     runs = np.cumsum([place > 0 and turn <= turns[place - 1] for place, turn in enumerate(turns)])
     above = np.median(table - (quickest_levels(table) if levels is None else levels), axis=1)
-    speeds = np.exp([-np.median(above[of_visit == visit]) for visit in range(len(visits))])
+    speeds = np.exp([-median(above[of_visit == visit].tolist()) for visit in range(len(visits))])
     quick = above < QUICK_LOG
     is_quick = bool(quick.mean() >= QUICK_SHARE)
     used = quick if is_quick else ~quick
@@ -176,7 +177,7 @@ def pool_visits(
         between=one.between,
         counted=one.counted,
         floor_sd=floor_sd,
-        host_speed=exp(-float(np.median(above[runs[of_visit] == runs.max()]))),
+        host_speed=exp(-median(above[runs[of_visit] == runs.max()].tolist())),
         null=null,
         equal=nulls,
         runs_p=runs_p,
@@ -209,9 +210,7 @@ class _OneState:
         self.between = Spread(
             sqrt(_variance(self.effect, self.own, self.shares)), 1 / self.squares - 1
         )
-        self.assumed = max(
-            floor_sd**2, noise / max(float(np.median(numbers[numbers > 0])) - 1, 1.0)
-        )
+        self.assumed = max(floor_sd**2, noise / max(median(numbers[numbers > 0].tolist()) - 1, 1.0))
         freedom = self.between.freedom
         variance = (freedom * self.between.sd**2 + FLOOR_FREEDOM * self.assumed) / (
             freedom + FLOOR_FREEDOM
@@ -296,8 +295,8 @@ def _of_a_round(table: Array, of_visit: _ORDERS) -> float:
         return 0.0
     if (number := sum(map(len, own))) < MIN_ROUNDS:  # too few for a robust estimate
         return sum(float(((each - each.mean()) ** 2).sum()) for each in own) / (number - len(own))
-    apart = np.concatenate([each - np.median(each) for each in own])
-    return float(NORMAL_MAD * np.median(np.abs(apart))) ** 2
+    apart = np.concatenate([each - median(each.tolist()) for each in own])
+    return float(NORMAL_MAD * median(np.abs(apart).tolist())) ** 2
 
 
 def _offset(nulls: Sequence[Contrast]) -> float:
@@ -325,21 +324,19 @@ def _effects(rows: Array, of_visit: _ORDERS, shares: Array) -> tuple[float, Arra
         for order in [np.argsort(column, kind="stable")]
     ]
 
-    def estimate(visit: int) -> float:
-        *baselines, arm = (_lowest_of_sorted(logs[visits != visit]) for logs, visits in ordered)
-        return float(np.mean(baselines)) - arm
+    def estimate(visit: object) -> float:
+        number = max(1, round(LOWEST * np.count_nonzero(of_visit != visit)))
+        *baselines, arm = (
+            logs[visits != visit][:number].sum() / number for logs, visits in ordered
+        )
+        return float(sum(baselines) / len(baselines) - arm)
 
     effect = estimate(-1)
     own = np.full(len(shares), effect)
     for visit in np.flatnonzero((shares > 0) & (shares < 1)):
         share = shares[visit]
-        own[visit] = effect - (1 - share) / share * (estimate(int(visit)) - effect)
+        own[visit] = effect - (1 - share) / share * (estimate(visit) - effect)
     return effect, own
-
-
-def _lowest_of_sorted(logs: Array) -> float:
-    """The mean of the lowest share."""
-    return float(logs[: max(1, round(LOWEST * len(logs)))].mean())
 
 
 TERM_CONFIDENCE = 0.95
