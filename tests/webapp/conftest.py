@@ -1,6 +1,8 @@
 """Stores for the web app's tests, and the app opened on one."""
 
+import fcntl
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,34 +26,52 @@ vars(manifest_scanner)["scan_component_manifests"] = functools.cache(
 )
 
 
+Made = Callable[[str, Callable[[Path], object]], Path]
+
+
 @pytest.fixture(scope="session")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> str:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Makes what tests only read, once for all workers of pytest-xdist."""
+    own = tmp_path_factory.getbasetemp()
+    root = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    def once(name: str, make: Callable[[Path], object]) -> Path:
+        with (root / f"{name}.lock").open("a") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            if not lock.seek(0, os.SEEK_END):
+                make(root / name)
+                lock.write("made")
+        return root / name
+
+    return once
+
+
+@pytest.fixture(scope="session")
+def filled(made: Made) -> str:
     """A store with sweep `quickstart` (one condition, all measured) and sweep `batches` (batch 1
     and 2, one job still at work).
     """
-    url = str(tmp_path_factory.mktemp("filled") / "filled.db")
-    store_sweep(url, "quickstart", [job(size) for size in SIZES], quickstart_answer)
     batches = [job(size, "deit_small_patch16_224", batch) for batch in (1, 2) for size in SIZES]
-    store_sweep(url, "batches", batches, quickstart_answer)
-    return url
+
+    def fill(path: Path) -> None:
+        store_sweep(str(path), "quickstart", [job(size) for size in SIZES], quickstart_answer)
+        store_sweep(str(path), "batches", batches, quickstart_answer)
+
+    return str(made("filled.db", fill))
 
 
 @pytest.fixture(scope="session")
-def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+def large(made: Made) -> str:
     """A store of more than 1000 answers: sweeps `large`, `repeated`, `language` and `running`
     (see `big_store.fill`).
     """
-    path = tmp_path_factory.mktemp("large") / "large.db"
-    big_store.fill(path, 600)
-    return str(path)
+    return str(made("large.db", lambda path: big_store.fill(path, 600)))
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory, filled: str) -> Path:
+def folder(made: Made, filled: str) -> Path:
     """The store `filled` as it is published."""
-    root = tmp_path_factory.mktemp("published") / "site"
-    published(root, filled, address="https://example.org/b/")
-    return root
+    return made("site", lambda root: published(root, filled, address="https://example.org/b/"))
 
 
 @pytest.fixture
