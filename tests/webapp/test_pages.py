@@ -34,6 +34,8 @@ from webapp.widgets.filters import FilterPlan, plan_choices
 
 SCREENS = Path(__file__).parents[2] / "webapp" / "screens"
 PAGES = ["", *(f"screens/{file.name}" for file in SCREENS.glob("[!_]*.py"))]
+# the first one again: it is the default, and the other is there with --allow-submit alone
+PAGES = [page for page in PAGES if page not in {"screens/answer.py", "screens/submit.py"}]
 
 
 def test_headlines(opened: Open, filled: str) -> None:

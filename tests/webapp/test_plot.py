@@ -24,7 +24,7 @@ from webapp import plot
 from webapp.__main__ import main
 from webapp.charts import panels
 from webapp.charts.curves import draw_panel
-from webapp.plot import figure, render_chart, save_plot
+from webapp.plot import figure, render_chart
 from webapp.widgets.chart_block import bundle_files, make_bundle
 
 
@@ -133,7 +133,8 @@ def test_plot_has_a_small_panel_for_each_runtime(
         pairs = (*own.pairs, Pair(baseline=3, arm=0), Pair(baseline=3, arm=1))
         jobs.append(own.model_copy(update={"arms": (*ARMS, EAGER), "pairs": pairs}))
     store_sweep(url, "two", jobs, outcome)
-    (grid,) = figure("two", url=url).to_dict()["vconcat"]
+    chart = figure("two", url=url)
+    (grid,) = chart.to_dict()["vconcat"]
     curves = [panel["vconcat"][0] for panel in grid["concat"]]
     assert [each["title"] for each in curves] == ["eager", "openvino"]
     domains = {
@@ -147,9 +148,7 @@ def test_plot_has_a_small_panel_for_each_runtime(
     ((low, high),) = (span for axis, span in domains if axis == "y")
     assert 0.3 < low < 1
     assert high > 2
-    out = tmp_path / "two.svg"
-    save_plot("two", out, url=url)
-    words = re.findall(r">([^<]+)</t", out.read_text())
+    words = re.findall(r">([^<]+)</t", render_chart(chart, "svg").decode())
     assert words.count("the runtime itself: always") == 1
     _, claims = stored.labelled_speedups("two", url)
     claims = claims[(claims["axis"] == "tokens") & (claims["baseline"] == "dense")]
