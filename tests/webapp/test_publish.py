@@ -3,6 +3,7 @@
 import json
 import re
 import resource
+import shutil
 import sqlite3
 from pathlib import Path
 from platform import node
@@ -247,7 +248,7 @@ def test_again_writes_only_what_changed(tmp_path: Path) -> None:
     assert set(files(root)) == again | {"mine.txt"}
 
 
-def test_refusals(tmp_path: Path, filled: str, empty: str) -> None:
+def test_refusals(tmp_path: Path, filled: str, folder: Path, empty: str) -> None:
     """In one line that names what would be right; nothing is written."""
     (tmp_path / "file").write_text("")
     with pytest.raises(PublishError, match="is a file; name a folder"):
@@ -265,9 +266,10 @@ def test_refusals(tmp_path: Path, filled: str, empty: str) -> None:
     with pytest.raises(PublishError, match=r"README\.md was not written by"):
         published(tmp_path / "own", other)
     assert list(files(tmp_path / "own")) == ["README.md"]
-    published(tmp_path / "site", other)
+    (tmp_path / "site").mkdir()
+    shutil.copy(folder / MANIFEST, tmp_path / "site")
     with pytest.raises(PublishError, match="breakeven merge"):
-        published(tmp_path / "site", filled)
+        published(tmp_path / "site", other)
     (tmp_path / "site" / MANIFEST).write_text("{")
     with pytest.raises(PublishError, match="cannot be read"):
         published(tmp_path / "site", filled)
