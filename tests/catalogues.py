@@ -108,13 +108,13 @@ class Omitted(TorchFunctionMode):
         return func(*(args[:2] if name == "linear" else args), **given)
 
 
-class Counted(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Counted(TorchDispatchMode):
     """Adds up the FLOPs of products, by torch's formulas; `FlopCounterMode` also gives them to
     modules, which takes longer than they do on the meta device.
     """
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.total = 0
 
     def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
