@@ -88,7 +88,7 @@ def run_printed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
         return worked(*words[2:], folder=folder)
     if words[0] == "calibrate":
         words += ["--processes", "0"]
-    if words[:2] in (["run", "quickstart"], ["run", "null"]):
+    if words[:2] in (["run", "quickstart"], ["run", "null"]) or "--refine" in words:
         words += ["--time", "1s"]
     return command_in(folder, *words)
 
