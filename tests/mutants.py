@@ -41,6 +41,7 @@ COVER = {
     "workers/token_reduction/__init__.py": [
         "tests/workers/test_align.py",
         "tests/workers/test_budget.py",
+        "tests/workers/test_tome_cpp.py",
         METHODS,
     ],
 }

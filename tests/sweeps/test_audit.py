@@ -8,9 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from sweeps.analysis.audit.frame import allowed, frame_of_csv, quantile_of, rounding
+from sweeps.analysis.audit.frame import (
+    TYPICAL_NOISE,
+    allowed,
+    frame_of_csv,
+    frame_of_table,
+    quantile_of,
+    rounding,
+)
 from sweeps.analysis.audit.report import AUDIT_RULES, AuditReport, audit_table, measured_table
 from sweeps.importers.measurement import Measurement, MeasurementTable
 from sweeps.importers.tables import load_reference, read_csv_rows, shipped_references
@@ -194,6 +202,20 @@ def test_tolerance_grows_with_comparisons_and_noise() -> None:
     assert quantile_of(1) == pytest.approx(3.89, abs=0.01)
     assert quantile_of(100) > quantile_of(10) > quantile_of(1)
     assert allowed((1.0, 1.0), 0.03, 10) > allowed((1.0, 1.0), 0.01, 10)
+
+
+def test_noise_is_that_of_the_rows_else_of_the_table_else_typical() -> None:
+    """A group has the largest that its rows state."""
+    groups = np.array([0, 0, 1])
+    for stated, of_table, expected in (
+        ((0.01, 0.03, None), 0.2, [0.03, 0.03, 0.2]),
+        ((None, None, None), 0.2, [0.2, 0.2, 0.2]),
+        ((0.01, 0.03, None), None, [0.03, 0.03, TYPICAL_NOISE]),
+    ):
+        rows = tuple(Measurement(label="a", latency_ms=1.0, noise=each) for each in stated)
+        frame = frame_of_table(MeasurementTable(name="t", rows=rows, noise=of_table))
+        assert frame.noise_of_groups(np.arange(3), groups).tolist() == expected
+        assert frame.noise_at(np.arange(3)) == max(each for each in expected[:2])
 
 
 def test_our_own_rows() -> None:

@@ -152,6 +152,17 @@ def test_a_ramp_stays_a_ramp():
     assert cost(solved.arm, DEIT_S, 224) <= 2.7e9
 
 
+@pytest.mark.parametrize(
+    ("inflect", "counts"),
+    [(None, (8, 8, 8, 8, 8)), (-0.5, (12, 10, 8, 6, 4)), (1.0, (0, 4, 8, 12, 16))],
+)
+def test_a_ramp_merges_as_many_as_a_constant(inflect, counts):
+    """It is linear around `r`; a list ends where it does."""
+    params = FOUND["tome"].Params(r=8, inflect=inflect)
+    assert params.ramp(5) == counts
+    assert FOUND["tome"].Params(r=(3, 2)).ramp(4) == (3, 2, 0, 0)
+
+
 def test_identity_is_what_was_requested():
     """A budget is part of the arm's identity, one that is not given is not."""
     requested = {planned("topk", budget={"gmacs": budget}).arm_id for budget in (2.7, 2.70, 2.6)}
