@@ -300,10 +300,12 @@ class Campaign:
 
 def problems_of_host(paths: Sequence[Path], folders: set[str]) -> list[str]:
     """What is wrong beside the stores: jobs that overlapped on this host, and folders of a Ray that
-    ended.
+    ended, which the next start removes: a process of a killed run may have outlived the last one.
     """
+    from orchestrator.cluster.connect import Folder
     from tests.faults.kill_checks import overlaps
 
+    Folder().remove()
     found = (
         [f"{count} pairs of jobs ran on this host at the same time"]
         if (count := overlaps(paths))
