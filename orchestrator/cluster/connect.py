@@ -255,17 +255,18 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
         os.environ.setdefault(key, value)
     import ray
 
-    # None of this is a setting of Ray (2.60): its handler of SIGTERM, which interrupts a run, ends
-    # the process with another exit code, or is lost in what it interrupts; where a process of its
-    # own is killed it prints pages of logs; and its dashboard, autoscaler and log monitor take half
-    # of its CPU time, also beside what is timed.
+    # None of this is a setting of Ray: its handler of SIGTERM, which interrupts a run, ends the
+    # process with another exit code, or is lost in what it interrupts; where a process of its own
+    # is killed it prints pages of logs; and its dashboard, autoscaler and log monitor take half of
+    # its CPU time, also beside what is timed.
     private: Any = importlib.import_module("ray._private")
     private.utils.set_sigterm_handler = lambda _: None
     private.worker._worker_logs_enabled = False
-    private.services.start_api_server = lambda *_, **__: (None, None)
-    private.parameter.RayParams = partial(
-        private.parameter.RayParams, no_monitor=True, include_log_monitor=False
-    )
+    if "2.60." in ray.__version__:  # another may start them in another way
+        private.services.start_api_server = lambda *_, **__: (None, None)
+        private.parameter.RayParams = partial(
+            private.parameter.RayParams, no_monitor=True, include_log_monitor=False
+        )
     local = {
         "address": "local",
         "object_store_memory": OBJECT_STORE_BYTES,
