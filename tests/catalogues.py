@@ -22,8 +22,7 @@ from timm.models.eva import Eva, EvaAttention, EvaBlock
 from timm.models.vision_transformer import Block, VisionTransformer
 from torch import nn
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import flop_registry
+from torch.utils.flop_counter import FlopCounterMode
 
 import sweeps
 from sweeps.geometry.vit_catalogue import VARIANTS, networks
@@ -108,22 +107,6 @@ class Omitted(TorchFunctionMode):
         return func(*(args[:2] if name == "linear" else args), **given)
 
 
-class Counted(TorchDispatchMode):
-    """Adds up the FLOPs of products, by torch's formulas; `FlopCounterMode` also gives them to
-    modules, which takes longer than they do on the meta device.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.total = 0
-
-    def __torch_dispatch__(self, func: Any, _types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        output = func(*args, **(kwargs or {}))
-        if formula := flop_registry.get(func._overloadpacket):
-            self.total += formula(*args, **(kwargs or {}), out_val=output)
-        return output
-
-
 def meta(name: str) -> Any:
     with Omitted(WRITING):
         return timm.create_model(name, device=torch.device("meta"))
@@ -172,12 +155,12 @@ def counted_macs(model: Any, shape: tuple[int, int, int]) -> int | None:
         if hasattr(part, "fused_attn"):
             part.fused_attn = False
     try:
-        with Counted() as counter, Omitted(KEEPING), torch.no_grad():
+        with FlopCounterMode(display=False) as counter, Omitted(KEEPING), torch.no_grad():
             logits = model(torch.empty(1, *shape, device="meta"))
     except Exception:  # whatever a model raises, it does not run
         return None
     two_dimensional = isinstance(logits, torch.Tensor) and logits.ndim == 2
-    return counter.total // 2 if two_dimensional else None
+    return counter.get_total_flops() // 2 if two_dimensional else None
 
 
 def is_plain(model: Any) -> bool:

@@ -232,7 +232,7 @@ def _table(title: str, arms: Sequence[ArmSummary]) -> Section:
     )
     if len(shown) < len(sizes):
         lines.append(TextLine(f"{len(shown)} of {len(sizes)} sizes are shown: --detail", "dim"))
-    realised = f"realised: of the MACs' promise at {axis_place(shown[-1], 'tokens', unit)}"
+    realised = f"realised: % of MACs' promise at {axis_place(shown[-1], 'tokens', unit)}"
     note = f"{legend}; ± %: median half-width, {INTERVAL}; {realised}"
     return Section(title=title, columns=columns, rows=arms[:MAX_ARMS], lines=lines, note=note)
 

@@ -4,7 +4,7 @@ byte, agreement, KL divergence).
 """
 
 from collections.abc import Iterable, Sequence
-from math import exp, log, sqrt
+from math import exp, log
 from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -269,10 +269,11 @@ def share(hits: ArrayLike) -> Interval:
     n = answers.size
     if not n:
         raise ValueError("a share of no images is not known")
-    p, twice = float(np.mean(answers)), 2 * (n + Z**2)
-    centre, reach = (2 * n * p + Z**2) / twice, Z / twice * sqrt(4 * n * p * (1 - p) + Z**2)
-    low = 100 * max(0.0, min(centre - reach, p))
-    return Interval(100 * p, low, 100 * min(1.0, max(centre + reach, p)), n)
+    from scipy.stats import binomtest
+
+    p = float(np.mean(answers))
+    bounds = binomtest(int(answers.sum()), n).proportion_ci(CONFIDENCE, method="wilson")
+    return Interval(100 * p, 100 * min(bounds.low, p), 100 * max(bounds.high, p), n)
 
 
 def compare_predictions(evaluation: Predictions, baseline: int, arm: int) -> Agreement:

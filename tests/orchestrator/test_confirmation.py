@@ -132,12 +132,13 @@ def test_the_winner_is_measured_on_fresh_pairs(
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Use topk keep_rate=0.")
     shown = re.search(
-        r"^Confirmation: (NOT )?confirmed; chosen by .*, on \d+ fresh pairs .*\): (faster)?",
+        r"^Confirmation: (NOT )?confirmed; chosen by .*, on \d+ fresh pairs .*\): (faster)?(.*)",
         done.stdout,
         re.MULTILINE,
     )
     assert shown, done.stdout
     assert bool(shown[1]) != bool(shown[2]), shown[0]
+    assert not shown[1] or ", flagged " in shown[3], "not confirmed, and nothing disturbed it"
     stored = in_process("query", "SELECT rounds FROM speedup", "--format", "json", folder=tmp_path)
     rows = json.loads(stored.stdout)
     assert sorted(row["rounds"] for row in rows) == [runs, runs + VISITS]

@@ -100,7 +100,7 @@ def new_page(
     height: int = 720,
     scheme: Literal["light", "dark"] = "light",
 ) -> Page:
-    """A page of this size in pixels, in the tab of the one before, whose process has the scripts."""
+    """A page of this size in pixels, in the tab of the one before, which has loaded the scripts."""
     page = context.pages[0] if context.pages else context.new_page()
     page.goto("about:blank")  # the server of the page before may have ended
     page.set_viewport_size({"width": width, "height": height})

@@ -34,7 +34,7 @@ from webapp.widgets.filters import FilterPlan, plan_choices
 
 SCREENS = Path(__file__).parents[2] / "webapp" / "screens"
 PAGES = ["", *(f"screens/{file.name}" for file in SCREENS.glob("[!_]*.py"))]
-# the first one again: it is the default, and the other is there with --allow-submit alone
+# The page Answer is the default one, ""; Submit exists with --allow-submit alone.
 PAGES = [page for page in PAGES if page not in {"screens/answer.py", "screens/submit.py"}]
 
 

@@ -275,7 +275,7 @@ def test_refusals(tmp_path: Path, filled: str, folder: Path, empty: str) -> None
         published(tmp_path / "site", filled)
 
 
-def test_a_full_disk_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the command, in one line; what was written is taken over by the next publication."""
     root, limits = tmp_path / "site", resource.getrlimit(resource.RLIMIT_FSIZE)
     url = store_outcomes(tmp_path / "one.db", "one", outcome(job(64)))
@@ -284,12 +284,15 @@ def test_a_full_disk_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert main(["publish", str(root), "--db", url]) == 2
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    said = capsys.readouterr()
-    assert re.fullmatch(r"breakeven: \S+ cannot be written: File too large; choose.*\n", said.err)
-    assert said.out.startswith("host simulated → machine-")
+    printed = capsys.readouterr()
+    assert re.fullmatch(
+        r"breakeven: \S+ cannot be written: File too large; choose.*\n", printed.err
+    )
+    assert printed.out.startswith("host simulated → machine-")
     assert not list(root.rglob("*.part"))
     assert published(root, url).unchanged
     assert not list(root.rglob("*.part"))
+    assert published(root, url).changed == 0
 
 
 def test_vendored_files_are_named() -> None:

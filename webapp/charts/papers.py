@@ -237,6 +237,7 @@ def _panel_chart(
         nothing = alt.Chart(pd.DataFrame({"x": []})).mark_point()
         return layered(nothing, height=height)
     words = pd.DataFrame({"text": [" · ".join(filter(None, title))]})
+    # a limit becomes the width of the panel, which `draw_paper` finds; rows have none
     above = alt.Chart(words).mark_text(
         align="left", baseline="bottom", fontSize=TEXT, limit=0 if info.single else TEXT
     )
