@@ -23,11 +23,11 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 114_820,
-    "workers": 118_700,
-    "store": 90_100,
-    "orchestrator": 89_250,
-    "webapp": 72_150,
+    "sweeps": 115_820,
+    "workers": 122_200,
+    "store": 90_600,
+    "orchestrator": 90_750,
+    "webapp": 73_150,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""
