@@ -32,6 +32,7 @@ from workers.measure.environment import (
     environment_of,
     module_variables,
 )
+from workers.measure.optional import UNMEASURED, optional_value, take_unmeasured
 from workers.measure.threads import (
     pin_main_thread,
     pinned,
@@ -55,6 +56,7 @@ def run(job: Job, **options: Any) -> Outcome:
     Raises `LookupError` when the job's device class is not here. `options` go to the kind (see
     `workers.kinds`).
     """
+    take_unmeasured()
     environment = environment_of(job.condition.device)
     started = time.time()
     fields: dict[str, Any]
@@ -95,7 +97,7 @@ def run(job: Job, **options: Any) -> Outcome:
         started_at=started,
         ended_at=time.time(),
         process=PROCESS,
-        commit=commit(),
+        commit=optional_value("commit", commit, None),
         cores=(
             held
             if job.condition.pinning is None
@@ -103,7 +105,12 @@ def run(job: Job, **options: Any) -> Outcome:
         ),
         **fields,
     )
-    return outcome if cleanup is None else cleanup.finish(outcome)
+    if cleanup is not None:
+        outcome = cleanup.finish(outcome)
+    if notes := take_unmeasured():
+        flags = tuple(sorted({*outcome.flags, UNMEASURED}))
+        outcome = outcome.model_copy(update={"flags": flags, "notes": (*outcome.notes, *notes)})
+    return outcome
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -72,6 +72,8 @@ class MeasuredProcess:
         self._received = b""
         self.cpu_s = 0.0
         """CPU time of the process and those that ended below it, in seconds."""
+        self.threads_s: dict[str, float] = {}
+        """That of its other threads of Python, by their number in the kernel."""
 
     def request(self, timeout_s: float | None = None, **request: object) -> object:
         """The reply. Raises `FailedError`, also after `timeout_s` and where the process ended."""
@@ -98,7 +100,7 @@ class MeasuredProcess:
             self._received += data
         line, _, self._received = self._received.partition(b"\n")
         answer = json.loads(line)
-        self.cpu_s = answer["cpu_s"]
+        self.cpu_s, self.threads_s = answer["cpu_s"], answer["threads_s"]
         reply: object = answer["reply"]
         if isinstance(reply, Mapping) and "failed" in reply:
             raise FailedError(str(reply["failed"]))
@@ -167,6 +169,10 @@ class Arms(ABC):
     @abstractmethod
     def own_s(self) -> float:
         """CPU time of this process and of what it started, in seconds."""
+
+    def threads_s(self) -> Mapping[str, float]:
+        """CPU time of other threads of Python in the processes of the arms, by thread."""
+        return {}
 
     @abstractmethod
     def notes(self) -> Iterator[str]:

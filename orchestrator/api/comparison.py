@@ -32,7 +32,7 @@ from workers.measure.interleaved import (
     time_rounds,
     warm_up,
 )
-from workers.measure.monitors import ContentionWait, own_disturbances, watch
+from workers.measure.monitors import ContentionWait, watch
 from workers.measure.timer import SampleTime, inner_loop
 
 VISIT_S = 1.5
@@ -281,10 +281,9 @@ class Comparison:
         left = self._planned - turn
         budget_s = (setup.time_s - self.spent_s - (left - 1) * self._prepare_s) / left
         started = time.time()
-        with (
-            own_disturbances() as disturbed,
-            watch(setup.device, setup.threads, own_s=setup.own_s) as seen,
-        ):
+        with watch(
+            setup.device, setup.threads, own_s=setup.own_s, threads_s=setup.threads_s
+        ) as seen:
             samples = time_rounds(
                 loops,
                 1,
@@ -302,9 +301,8 @@ class Comparison:
                 between=seen.look,
                 clock=setup.clock,
             )
-        flags = tuple(sorted({*seen.flags, *disturbed}))
         samples = samples.model_copy(update={"inner": tuple(loop.inner for loop in loops)})
-        return VisitRecord(samples, flags, seen.readings, started, time.time())
+        return VisitRecord(samples, seen.flags, seen.readings, started, time.time())
 
     def result(self, notes: Sequence[str] = ()) -> Result:
         """What all visits so far show."""

@@ -176,6 +176,10 @@ class FunctionArms(Arms):
         """CPU time of this process and of those of the arms, in seconds."""
         return time.process_time() + sum(process.cpu_s for process in self._processes)
 
+    def threads_s(self) -> Mapping[str, float]:
+        """See `Arms`; after the last reply of each process."""
+        return {key: s for each in self._processes for key, s in each.threads_s.items()}
+
     def sources(self) -> Mapping[str, ArmSource]:
         """The arms with a hash of their files, by name."""
         files = {arm.label: arm.function.file for arm in self._arms}

@@ -89,6 +89,8 @@ class Setup:
     """CPU threads that the arms use, by which the time of others is known."""
     own_s: Callable[[], float] = time.process_time
     """Reads the CPU time that the arms used."""
+    threads_s: Callable[[], Mapping[str, float]] | None = None
+    """Reads that of other threads of Python in the processes of the arms; `None`: in this one."""
     clock: Callable[[], float] = time.monotonic
     """By which the time is spent."""
     sources: Mapping[str, ArmSource] = field(default_factory=dict)

@@ -130,6 +130,7 @@ def compare(
                 margin=share,
                 control=source.control,
                 own_s=arms_there.own_s,
+                threads_s=arms_there.threads_s,
                 sources=arms_there.sources(),
                 values=values,
             )

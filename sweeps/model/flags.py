@@ -115,8 +115,12 @@ FLAGS: Mapping[str, Flag] = {
         "some forwards take much longer: mean times tell something else than those of a typical"
         " forward"
     ),
+    "unmeasured": Flag(
+        "something besides the times could not be measured; notes state what and why",
+        harmless=True,
+    ),
     "memory_unmeasured": Flag("the peak of memory cannot be read here"),
-    "pass_skipped": Flag("no time was left to measure memory and energy"),
+    "pass_skipped": Flag("memory and energy were not measured: no time was left, or it failed"),
     "isolated_run_skipped": Flag("no time was left for a process of the arm's own, or it failed"),
     "unreadable_images": Flag("some images could not be read and were left out"),
     "zeroshot_unavailable": Flag("a requested zero-shot task could not run here"),

@@ -37,6 +37,17 @@ def floods(n=100):
 def starts(n=100):
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     return store.total(n)
+spent = [0.0, 0.0]
+def work():
+    while True:
+        spent[0] = time.thread_time()
+        if spent[0] > spent[1]: time.sleep(0.001)
+def busy(n=100):
+    if not any(each.name == "busy" for each in threading.enumerate()):
+        threading.Thread(target=work, daemon=True, name="busy").start()
+    spent[1] = spent[0] + 0.03
+    while spent[0] < spent[1]: time.sleep(0.001)
+    return store.total(n)
 def sorts(values):
     values.sort()
     return values
@@ -147,6 +158,13 @@ def test_noise_of_a_function_does_no_harm(
         _, slot, _ = found.slots()
         assert slot(1).wall > 0
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_thread_that_an_arm_leaves_is_flagged(folder: Path) -> None:
+    """In the arm's own process, as in this one (see `tests/workers/test_disturbances.py`)."""
+    found = compare(folder, "arms.py:f", "arms.py:busy", *("--time", "2s", "--format", "json"))
+    (place,) = json.loads(found.stdout)["places"]
+    assert "other_threads" in place["arms"][0]["flags"]
 
 
 def test_changed_arguments_are_an_error(folder: Path) -> None:

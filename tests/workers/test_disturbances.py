@@ -3,9 +3,16 @@
 import sys
 import threading
 import time
+from typing import Any
 
-from workers.measure.monitors import own_disturbances
+import pytest
 
+from tests.workers.scripted_arm import scripted_arm as method_files
+from tests.workers.vision_jobs import DENSE, PASS_S, TOPK, job
+from workers.measure.monitors import own_disturbances, thread_seconds
+from workers.run import run
+
+scripted_arm = pytest.fixture(method_files)
 BUSY_S = 0.5
 
 
@@ -22,9 +29,9 @@ def test_a_thread_that_runs_meanwhile_is_seen() -> None:
 
     thread = threading.Thread(target=busy)
     thread.start()
-    with own_disturbances() as waiting:
+    with own_disturbances(thread_seconds) as waiting:
         time.sleep(0.05)
-    with own_disturbances() as running:
+    with own_disturbances(thread_seconds) as running:
         begun.set()
         while busy_s[0] < BUSY_S:
             time.sleep(0.05)
@@ -39,8 +46,29 @@ def test_a_profiler_is_seen() -> None:
     before = sys.getprofile()
     sys.setprofile(lambda *_: None)
     try:
-        with own_disturbances() as found:
+        with own_disturbances(thread_seconds) as found:
             pass
     finally:
         sys.setprofile(before)
     assert "traced" in found
+
+
+BUSY_THREAD = """if not hasattr(fitted, "spent"):
+            import threading
+            fitted.spent, fitted.wanted = 0.0, 0.0
+            def work():
+                while True:
+                    fitted.spent = time.thread_time()
+                    if fitted.spent > fitted.wanted: time.sleep(0.001)
+            threading.Thread(target=work, daemon=True).start()
+        fitted.wanted = fitted.spent + 0.03
+        while fitted.spent < fitted.wanted: time.sleep(0.001)"""
+"""Leaves a thread that works for 30 ms at every call."""
+
+
+def test_a_thread_that_an_arm_leaves_in_a_sweep_is_flagged(scripted_arm: Any) -> None:
+    """By the flag that comparisons of functions have; arms without one have none."""
+    busy = run(job([DENSE, scripted_arm("busy", BUSY_THREAD)]), pass_seconds=PASS_S)
+    quiet = run(job([DENSE, TOPK]), pass_seconds=PASS_S)
+    assert not busy.failures
+    assert ["other_threads" in outcome.flags for outcome in (busy, quiet)] == [True, False]

@@ -17,6 +17,7 @@ import pynvml
 
 from sweeps.model.metrics import REASON
 from workers.measure.environment import ROOT, cgroup_folders, cores_of_threads, read_text
+from workers.measure.optional import optional, optional_value
 from workers.measure.threads import parse_core_list
 
 FREQUENCY_CORES = 8
@@ -69,23 +70,25 @@ class HostCounters:
 
     def look(self) -> dict[str, float]:
         """The counters that are cheap to read, in some tenths of a millisecond."""
-        found = {
-            "wall": time.perf_counter(),
-            "own": self._own_s(),
-            "load": os.getloadavg()[0],
-            **self._cpu_seconds(),
-            **self._quota(),
-        }
-        if (joules := self._energy.joules()) is not None:
-            found["joules"] = joules
-        if (mhz := self._mhz()) is not None:
-            found["mhz"] = mhz
-            self.clocks.append(mhz)
-        return found
+        readers = (self._load, self._cpu_seconds, self._quota, self._joules, self._clock)
+        return {"wall": time.perf_counter(), "own": self._own_s()} | _read_all(*readers)
 
     def read(self) -> dict[str, float]:
         """All of them."""
-        return self.look() | self._involuntary() | self._thermal()
+        return self.look() | _read_all(self._involuntary, self._thermal)
+
+    def _load(self) -> dict[str, float]:
+        return {"load": os.getloadavg()[0]}
+
+    def _joules(self) -> dict[str, float]:
+        joules = self._energy.joules()
+        return {} if joules is None else {"joules": joules}
+
+    def _clock(self) -> dict[str, float]:
+        if (mhz := self._mhz()) is None:
+            return {}
+        self.clocks.append(mhz)
+        return {"mhz": mhz}
 
     def _cpu_seconds(self) -> dict[str, float]:
         with contextlib.suppress(OSError):
@@ -161,6 +164,14 @@ class HostCounters:
 
     def _cpu_file(self, core: int, name: str) -> Path:
         return self._root / f"sys/devices/system/cpu/cpu{core}/{name}"
+
+
+def _read_all(*readers: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """What those give that do not raise."""
+    found: dict[str, float] = {}
+    for read in readers:
+        found |= optional_value(f"counters of the host ({read.__name__})", read, {})
+    return found
 
 
 def _numbers(files: Iterable[Path]) -> list[int]:
@@ -338,7 +349,7 @@ class GpuSamples:
     def add(self, handle: Any) -> None:
         """Take one sample."""
         for name, query in self._queries.items():
-            with contextlib.suppress(pynvml.NVMLError):
+            with optional(f"{name} of the GPU"), contextlib.suppress(pynvml.NVMLError):
                 if (value := query(handle)) is not None:
                     self.values.setdefault(name, []).append(float(value))
 

@@ -11,7 +11,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,7 @@ import pynvml
 
 from sweeps.model.condition import Device
 from sweeps.model.outcome import Environment
+from workers.measure.optional import optional_manager, optional_value
 
 LIBRARIES = ("torch", "timm", "transformers", "tokenizers", "numpy")
 """One environment for all kinds: after an upgrade of any of these, vision is measured again too."""
@@ -52,18 +53,17 @@ def environment_of(device: Device) -> Environment:
     """The environment in which `device` is timed; equal at any time and in any process of the same
     machine.
 
-    No host name, frequency or load. Raises `LookupError` when `device` is `cuda` and no CUDA device
-    can be used.
+    No host name, frequency or load; a fact that cannot be read is absent. Raises `LookupError` when
+    `device` is `cuda` and no CUDA device can be used.
     """
-    name = _cpu_model()
-    facts = {
-        "cpu": name,
-        "cores": _unpinned()[1] or f"{cores():g}",
-        "python": platform.python_version(),
-        **_versions(),
-    }
-    if found := instructions():
-        facts["instructions"] = " ".join(found)
+    facts = _facts(
+        {
+            "cpu": _cpu_model,
+            "cores": lambda: _unpinned()[1] or f"{cores():g}",
+            "python": platform.python_version,
+            "instructions": lambda: " ".join(instructions()),
+        }
+    ) | optional_value("versions of libraries", _versions, {})
     if device == "cuda":
         with gpu() as handle:
             if handle is None:
@@ -71,16 +71,27 @@ def environment_of(device: Device) -> Environment:
                     "no CUDA device here: NVML, CUDA_VISIBLE_DEVICES or this build of torch offers"
                     " none; request device cpu"
                 )
-            name = str(pynvml.nvmlDeviceGetName(handle))
-            facts |= {
-                "gpu": name,
-                "gpu_uuid": str(pynvml.nvmlDeviceGetUUID(handle)),  # a curve stays on one device
-                "driver": str(pynvml.nvmlSystemGetDriverVersion()),
-                "cuda": _torch_cuda() or "",
-            }
-        if configured := allocator():
-            facts["allocator"] = configured
+            facts |= _facts(
+                {
+                    "gpu": lambda: str(pynvml.nvmlDeviceGetName(handle)),
+                    # a curve stays on one device
+                    "gpu_uuid": lambda: str(pynvml.nvmlDeviceGetUUID(handle)),
+                    "driver": lambda: str(pynvml.nvmlSystemGetDriverVersion()),
+                    "cuda": lambda: _torch_cuda() or "",
+                    "allocator": allocator,
+                }
+            )
+    name = facts.get("gpu" if device == "cuda" else "cpu", "unknown")
     return Environment(device=device, device_name=name, facts=facts)
+
+
+def _facts(readers: Mapping[str, Callable[[], str]]) -> dict[str, str]:
+    """Those that can be read and are not empty."""
+    values = {
+        name: optional_value(f"{name} of the environment", read, "")
+        for name, read in readers.items()
+    }
+    return {name: value for name, value in values.items() if value}
 
 
 def allocator() -> str:
@@ -97,7 +108,8 @@ def cores() -> float:
 
     A quota is divided among the shares of a host.
     """
-    return usable_cores(len(allowed_cores()), cpu_quotas(), int(_unpinned()[0] or 1))
+    quotas = optional_value("quota of CPU time", cpu_quotas, [])
+    return usable_cores(len(allowed_cores()), quotas, int(_unpinned()[0] or 1))
 
 
 def allowed_cores() -> tuple[int, ...]:
@@ -184,7 +196,7 @@ def commit() -> str | None:
     return result.stdout.strip() or None
 
 
-@contextlib.contextmanager
+@optional_manager("GPU", lambda: None)
 def gpu() -> Iterator[Any]:
     """The NVML handle of the GPU that `cuda` means in this process, or `None`; NVML stays
     initialised inside the block.

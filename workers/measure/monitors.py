@@ -9,13 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from sweeps.model.condition import Device
 from workers.measure.counters import GpuSamples, HostCounters
 from workers.measure.environment import ROOT, cores_of_threads, gpu
+from workers.measure.optional import optional, optional_manager, optional_value
 
+CONTENTION = "use of the cores by others"
 FOREIGN_CORES = 0.10
 """`contended` from here on: others used 10 % of a core beyond what idle cores could give them."""
 FOREIGN_S = 0.05
@@ -58,7 +61,8 @@ class Watch:
         now = self._clock()
         if now < self._due:
             return
-        self._rows.append({"seconds": now - self._began, "rounds": float(rounds), **self._read()})
+        read = optional_value("readings between rounds", self._read, {})
+        self._rows.append({"seconds": now - self._began, "rounds": float(rounds), **read})
         if len(self._rows) > MAX_READINGS:
             self._rows, self._period_s = self._rows[::2], 2 * self._period_s
         after = self._clock()
@@ -74,15 +78,17 @@ class Watch:
         return {name: tuple(row.get(name) for row in self._rows) for name in names} or None
 
 
-@contextlib.contextmanager
+@optional_manager("use of the machine", lambda: Watch(dict))
 def watch(
     device: Device,
     threads: int,
     root: Path = ROOT,
     own_s: Callable[[], float] = time.process_time,
+    threads_s: Callable[[], Mapping[Any, float]] | None = None,
 ) -> Iterator[Watch]:
     """Watch the machine while the block times work on `device` with so many CPU threads, whose CPU
-    time `own_s` reads.
+    time `own_s` reads, and `threads_s` that of other threads of Python there (see
+    `own_disturbances`).
 
     On a CPU only counters are read, before, after, and between rounds (`Watch.look`): a sampling
     thread would disturb what is timed. On CUDA a thread reads NVML ten times a second.
@@ -90,6 +96,8 @@ def watch(
     """
     counters, samples = HostCounters(threads, root, own_s), GpuSamples()
     with contextlib.ExitStack() as stack:
+        # before and after the thread that samples a GPU
+        disturbed = stack.enter_context(own_disturbances(threads_s or thread_seconds))
         if device == "cuda":
             handle = stack.enter_context(gpu())
             stack.enter_context(repeated(functools.partial(samples.add, handle), GPU_PERIOD_S))
@@ -101,7 +109,7 @@ def watch(
             after = counters.read()
     if counters.clocks:
         seen.readings |= {"cpu_mhz_min": min(counters.clocks), "cpu_mhz_max": max(counters.clocks)}
-    flags: set[str] = set()
+    flags = set(disturbed)
     for readings, reasons in (cpu_findings(before, after, threads), samples.findings()):
         seen.readings |= readings
         flags |= reasons
@@ -115,7 +123,8 @@ def repeated(read: Callable[[], object], period_s: float) -> Iterator[None]:
 
     def repeat() -> None:
         while not done.wait(period_s):
-            read()
+            with optional("samples of the GPU"):
+                read()
 
     read()
     thread = threading.Thread(target=repeat, daemon=True)
@@ -145,21 +154,23 @@ class ContentionWait:
         """
         self.threads, self.limit_s = threads, limit_s
         self.waited_s = 0.0
-        self._read = read or HostCounters(threads, own_s=own_s).look
-        self._before = self._read()
+        self._read = read or optional_value(
+            CONTENTION, lambda: HostCounters(threads, own_s=own_s).look, dict
+        )
+        self._before = optional_value(CONTENTION, self._read, {})
 
     def wait(self) -> None:
         """Look at what others used since the last look, and if it was contention, wait until a
         while without it.
         """
-        while True:
-            before, self._before = self._before, self._read()
-            contended = "contended" in cpu_findings(before, self._before, self.threads)[1]
-            if not contended or self.waited_s >= self.limit_s:
-                return
+        while optional_value(CONTENTION, self._contended, False) and self.waited_s < self.limit_s:
             pause_s = min(LOOK_S, self.limit_s - self.waited_s)
             time.sleep(pause_s)
             self.waited_s += pause_s
+
+    def _contended(self) -> bool:
+        before, self._before = self._before, self._read()
+        return "contended" in cpu_findings(before, self._before, self.threads)[1]
 
 
 _COUNTED = {
@@ -179,12 +190,10 @@ def cpu_findings(
     """Readings and flags that follow from two readings of `HostCounters`."""
     spent = {name: after[name] - before[name] for name in before.keys() & after.keys()}
     wall, own = spent["wall"], spent["own"]
-    readings = {
-        "seconds": wall,
-        "load_before": before["load"],
-        "load_after": after["load"],
-        "process_cores": own / wall,
-    }
+    readings = {"seconds": wall, "process_cores": own / wall}
+    for name, counters in (("load_before", before), ("load_after", after)):
+        if "load" in counters:
+            readings[name] = counters["load"]
     readings |= {name: spent[counter] for counter, name in _COUNTED.items() if counter in spent}
     flags = set()
     if "busy" in spent:
@@ -206,7 +215,8 @@ def cpu_findings(
 def since(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
     """A reading of a series: what the counters counted since `before`, and what holds now."""
     spent = {name: now[name] - before[name] for name in before.keys() & now.keys()}
-    found = {"load": now["load"]} | ({"cpu_mhz": now["mhz"]} if "mhz" in now else {})
+    names = {"load": "load", "mhz": "cpu_mhz"}
+    found = {names[name]: now[name] for name in names.keys() & now.keys()}
     if "busy" in spent:
         found |= {"foreign_s": max(0.0, spent["busy"] - spent["own"]), "stolen_s": spent["stolen"]}
     found |= {_COUNTED[name]: spent[name] for name in ("throttled", "joules") if name in spent}
@@ -217,17 +227,20 @@ RUNNING_SHARE = 0.02
 """A thread runs if it takes more of a core than this; the kernel counts in ticks of 10 ms."""
 
 
-@contextlib.contextmanager
-def own_disturbances() -> Iterator[set[str]]:
-    """The flags of what disturbs the block, known at its end: `other_threads` of Python that ran
-    all the while, and `traced` by a debugger, a profiler or a measurement of coverage.
+@optional_manager("threads of this process", set)
+def own_disturbances(
+    threads_s: Callable[[], Mapping[Any, float]],
+) -> Iterator[set[str]]:
+    """The flags of what disturbs the block, known at its end: `other_threads` of Python that run
+    then and took CPU time meanwhile, which `threads_s` reads, and `traced` by a debugger, a
+    profiler or a measurement of coverage.
     """
     flags = {"traced"} if is_traced() else set()
-    before, start = _seconds_by_thread(), time.perf_counter()
+    before, start = threads_s(), time.perf_counter()
     yield flags
     least_s = max(0.02, RUNNING_SHARE * (time.perf_counter() - start))
-    after = _seconds_by_thread()
-    if any(after.get(thread, 0.0) - spent > least_s for thread, spent in before.items()):
+    after = threads_s()
+    if any(spent - before.get(thread, 0.0) > least_s for thread, spent in after.items()):
         flags.add("other_threads")
 
 
@@ -243,7 +256,7 @@ def is_traced() -> bool:
     )
 
 
-def _seconds_by_thread() -> dict[int, float]:
+def thread_seconds() -> dict[int, float]:
     """CPU time of the other threads that Python started, by their number in the kernel; without
     threads of torch and BLAS, which work for the arms.
     """

@@ -10,6 +10,7 @@ from torch.nn.functional import linear
 
 from sweeps.model.condition import Device, Dtype
 from sweeps.model.profile import Peaks
+from workers.measure.optional import optional, optional_value
 from workers.measure.timer import TimedStep, synchronise
 
 READ_BYTES = {"cpu": 2**28, "cuda": 2**30}
@@ -71,34 +72,40 @@ _TYPES: dict[Dtype, torch.dtype] = {
 
 def measure_peaks(device: Device, dtypes: Iterable[Dtype]) -> tuple[Peaks, ...]:
     """The peaks of the device for each dtype of torch's products, on a CPU with the
-    threads that are set now.
+    threads that are set now; what cannot be measured is absent.
     """
+    return optional_value("peaks", lambda: tuple(_peaks(device, dtypes)), ())
+
+
+def _peaks(device: Device, dtypes: Iterable[Dtype]) -> Iterator[Peaks]:
     threads = torch.get_num_threads() if device == "cpu" else None
     read = bandwidth(device)
-    return tuple(
-        Peaks(gflops=gflops, kernel=kernel, gb_per_s=read, dtype=dtype, threads=threads)
-        for dtype in dict.fromkeys(dtypes)
-        if dtype in _TYPES
-        for gflops, kernel in [_fastest_product(device, dtype, threads)]
-    )
+    for dtype in dict.fromkeys(dtypes):
+        gflops, kernel = _fastest_product(device, dtype, threads) if dtype in _TYPES else (0.0, "")
+        if gflops:
+            yield Peaks(gflops=gflops, kernel=kernel, gb_per_s=read, dtype=dtype, threads=threads)
 
 
 @functools.cache
 def _fastest_product(device: Device, dtype: Dtype, threads: int | None) -> tuple[float, str]:  # noqa: ARG001 - a key
-    """1e9 floating-point operations per second of the fastest product, and its kernel."""
+    """1e9 floating-point operations per second of the fastest product, and its kernel; 0 where none
+    runs here. That of oneDNN for bfloat16 needs AVX-512.
+    """
     best, size = (0.0, ""), SMALLEST
     while True:
         left, right = (torch.randn(size, size, device=device).to(_TYPES[dtype]) for _ in range(2))
         products = {"torch.mm": functools.partial(torch.mm, left, right)}
         if device == "cpu" and dtype in ONEDNN and torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
-            blocked = left.to_mkldnn(), right.to_mkldnn()
-            products["oneDNN"] = functools.partial(linear, *blocked)
+            with optional(f"{dtype} products by oneDNN"):
+                blocked = left.to_mkldnn(), right.to_mkldnn()
+                products["oneDNN"] = functools.partial(linear, *blocked)
         fastest = math.inf
         for kernel, product in products.items():
-            product()
-            seconds = min(_seconds(device, product) for _ in range(PRODUCTS))
-            best = max(best, (2 * size**3 / seconds / 1e9, kernel))
-            fastest = min(fastest, seconds)
+            with optional(f"{dtype} products by {kernel}"):
+                product()
+                seconds = min(_seconds(device, product) for _ in range(PRODUCTS))
+                best = max(best, (2 * size**3 / seconds / 1e9, kernel))
+                fastest = min(fastest, seconds)
         if fastest >= ENOUGH_S or size >= LARGEST[device]:
             return best
         size *= 2

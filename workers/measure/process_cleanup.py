@@ -6,7 +6,7 @@ import gc
 import math
 import random
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 import psutil
@@ -15,7 +15,8 @@ import torch
 from sweeps.model.job import Job
 from sweeps.model.outcome import WORKER_UNFIT, Outcome
 from workers.measure.descendants import end, running_descendants
-from workers.measure.process_state import FLAG, ProcessState
+from workers.measure.optional import optional, optional_value
+from workers.measure.process_state import CHILDREN, FLAG, STATE, ProcessState
 from workers.measure.readings import MIB, trim_heap
 
 GROWTH = 128 * MIB
@@ -27,6 +28,7 @@ comes on top.
 The first job of a process has no limit: a CUDA context alone takes gigabytes, in a new process as
 well.
 """
+MEMORY = "memory of the process"
 PARAMETER_BYTES = 4
 """At most."""
 MAX_MEMORY_SHARE = 0.5
@@ -51,8 +53,10 @@ class ProcessCleanup:
         # Every kind sets the threads of its condition, timed ones the normal priority.
         self._state = ProcessState(leave=frozenset({"CPU threads of torch", "niceness"}))
         self._random = random.getstate(), np.random.get_state(), torch.get_rng_state()
-        self._children = running_descendants()
-        self._resident, self._allocated = resident(), _allocated()
+        self._children = optional_value(CHILDREN, running_descendants, None)
+        self._resident, self._allocated = optional_value(
+            MEMORY, lambda: (resident(), _allocated()), (math.inf, math.inf)
+        )
 
     def finish(self, outcome: Outcome) -> Outcome:
         """Restore settings and kill child processes; returns the outcome with what was
@@ -61,14 +65,17 @@ class ProcessCleanup:
         The parameters of the model may stay in memory, because the next job often needs the same
         model.
         """
-        changes = self._state.restore()
+        changes = optional_value(STATE, self._state.restore, [])
         random.setstate(self._random[0])
         np.random.set_state(self._random[1])
         torch.set_rng_state(self._random[2])
-        end(running_descendants().keys() - self._children.keys())
+        with optional(CHILDREN):
+            if self._children is not None:
+                end(running_descendants().keys() - self._children.keys())
         notes = [f"when the job had ended: {change.text}" for change in changes]
         readings: dict[str, float] = {}
-        if growth := self._growth(max((arm.parameters or 0 for arm in outcome.arms), default=0)):
+        parameters = max((arm.parameters or 0 for arm in outcome.arms), default=0)
+        if growth := optional_value(MEMORY, lambda: self._growth(parameters), 0):
             readings["memory_growth_mib"] = growth / MIB
             notes.append(
                 f"the job left {growth / MIB:.0f} MiB of memory behind; its process runs no"
@@ -115,8 +122,13 @@ def resident() -> int:
 
 def memory_share() -> float:
     """What this process holds of the machine's memory, or of its GPU's if that is more."""
-    of_gpu = _allocated() / torch.cuda.mem_get_info()[1] if _allocated() else 0.0
-    return max(resident() / psutil.virtual_memory().total, of_gpu)
+
+    def shares() -> Iterator[float]:
+        yield resident() / psutil.virtual_memory().total
+        if allocated := _allocated():
+            yield allocated / torch.cuda.mem_get_info()[1]
+
+    return optional_value(MEMORY, lambda: max(shares()), 0.0)
 
 
 def _allocated() -> int:

@@ -26,6 +26,7 @@ from torch import nn
 from sweeps.model.condition import Condition
 from workers.measure.descendants import running_descendants
 from workers.measure.environment import cores
+from workers.measure.optional import optional_value
 from workers.measure.timer import SampleTime, Stopwatch, TimedStep
 
 
@@ -100,7 +101,7 @@ class Setting(NamedTuple):
     name: str
     read: Callable[[], Any]
     write: Callable[[Any], object] | None = None
-    """May raise `OSError`, `RuntimeError`, `TypeError` or `ValueError`."""
+    """May raise."""
 
 
 def flushes_denormals() -> bool:
@@ -212,6 +213,8 @@ COMPARED: tuple[Setting, ...] = (
 Restored all the same is what that process would pass on to the processes that it starts.
 """
 SETTINGS = (*RESTORED, *COMPARED)
+STATE, CHILDREN = "state of the process", "child processes"
+FUNCTIONS = "functions that all arms use"
 
 
 WATCHED_MODULES = (
@@ -254,8 +257,12 @@ class ForwardFunctions:
     """The functions when this was made."""
 
     def __init__(self) -> None:
-        self._held = [(owner, dict(_functions(owner))) for owner in _owners()]
-        self._hooks = {name: dict(hooks) for name, hooks in _global_hooks()}
+        self._held = optional_value(
+            FUNCTIONS, lambda: [(owner, dict(_functions(owner))) for owner in _owners()], []
+        )
+        self._hooks = optional_value(
+            FUNCTIONS, lambda: {name: dict(hooks) for name, hooks in _global_hooks()}, {}
+        )
 
     def restore(self) -> list[str]:
         """A text for each function that was replaced since then; each is put back."""
@@ -369,7 +376,7 @@ class Changes:
                 self.look(arm, doing)
 
     def _compare(self, before: "ProcessState", arm: int | None, doing: str) -> None:
-        changes = before.restore()
+        changes = optional_value(STATE, before.restore, [])
         self._note(arm, [change.text for change in changes], doing)
         if not all(change.restored for change in changes):
             self.shared_by.append(arm)
@@ -378,7 +385,7 @@ class Changes:
         """Record for `arm` what of all arms was changed."""
         if arm is not None and self._at_end:
             return
-        if changes := self._shared():
+        if changes := optional_value(FUNCTIONS, self._shared, []):
             self.shared_by.append(arm)
             self._note(arm, changes, doing)
 
@@ -397,21 +404,21 @@ class Changes:
         changed shows at the end. `leave` is called after a look at everything, and may raise.
         """
         before, seen = ProcessState(), set[int]()
-        quick = _quick()
+        quick = optional_value(STATE, _quick, (torch.get_num_threads(),))
 
         def timing(step: TimedStep, inner: int) -> SampleTime:
             nonlocal quick
             try:
                 return clock(step, inner)
             finally:
-                if id(step) not in seen or _quick() != quick:
+                if id(step) not in seen or optional_value(STATE, _quick, quick) != quick:
                     seen.add(id(step))
                     arm, name = steps[id(step)]
                     if (now := torch.get_num_threads()) != quick[0]:
                         self.threads[arm] = now
                     self._compare(before, arm, f"timing {name}")
                     self.look(arm, f"timing {name}")
-                    quick = _quick()  # with what was not restored
+                    quick = optional_value(STATE, _quick, quick)  # with what was not restored
                     leave()
 
         try:
@@ -448,10 +455,10 @@ class ProcessState:
 
     def __init__(self, *, leave: frozenset[str] = frozenset()) -> None:
         self._settings = [setting for setting in SETTINGS if setting.name not in leave]
-        self._values = [setting.read() for setting in self._settings]
+        self._values = list(map(_value, self._settings))
         self._variables = dict(os.environ)
-        self._children = running_descendants()
-        self._threads = _threads()
+        self._children = optional_value(CHILDREN, running_descendants, {})
+        self._threads = optional_value("threads", _threads, set())
 
     def restore(self) -> list[Change]:
         """The differences since then, each reported once.
@@ -460,17 +467,18 @@ class ProcessState:
         """
         found = []
         for place, (setting, before) in enumerate(zip(self._settings, self._values, strict=True)):
-            if (now := setting.read()) == before:
+            if (now := _value(setting)) == before:
                 continue
             if setting.write is not None:
-                with contextlib.suppress(OSError, RuntimeError, TypeError, ValueError):
+                with contextlib.suppress(Exception):
                     setting.write(before)
-            self._values[place] = setting.read()
+            self._values[place] = _value(setting)
             text = f"{setting.name} changed from {_shown(before)} to {_shown(now)}"
             found.append(Change(text, setting in RESTORED and self._values[place] == before))
         if variables := ", ".join(self._restored_variables()):
             found.append(Change(f"environment variables were changed: {variables}", restored=True))
-        children, threads = running_descendants(), _threads()
+        children = optional_value(CHILDREN, running_descendants, self._children)
+        threads = optional_value("threads", _threads, self._threads)
         new = children.keys() - self._children.keys()
         if shown := ", ".join(f"{children[child]} ({child.pid})" for child in new):
             # process_cleanup ends them at the end of the job
@@ -500,6 +508,11 @@ class ProcessState:
                 del os.environ[name]
         self._variables = dict(os.environ)
         return names
+
+
+def _value(setting: Setting) -> Any:
+    """Of now; a text where it cannot be read."""
+    return optional_value(setting.name, setting.read, "unknown")
 
 
 def _quick() -> tuple[Any, ...]:

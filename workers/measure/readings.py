@@ -23,6 +23,7 @@ from sweeps.stats.timing import Estimate, median
 from workers.measure.counters import POWERCAP, PackageEnergy
 from workers.measure.environment import gpu
 from workers.measure.monitors import repeated
+from workers.measure.optional import optional_manager, optional_value
 from workers.measure.timer import synchronise
 
 PER_SECOND = {"s": 1.0, "ms": 1e3}
@@ -74,7 +75,7 @@ RESET_PEAK = "5"
 has neither."""
 
 
-@contextlib.contextmanager
+@optional_manager("peak memory", list)
 def peak_memory(device: Device, captured_bytes: int = 0) -> Iterator[list[MetricValue]]:
     """Measure the block's peak memory in MiB; `captured_bytes` are those of a CUDA graph
     (`Captured.unseen_bytes`). The list is filled when the block ends; what cannot be measured here
@@ -161,10 +162,12 @@ def measures_energy(device: Device, powercap: Path = POWERCAP) -> bool:
     """Whether a pass for the energy of an arm is worth its time: on a CPU only where its counters
     can be read.
     """
-    return device == "cuda" or PackageEnergy(powercap).joules() is not None
+    return device == "cuda" or optional_value(
+        "energy", lambda: PackageEnergy(powercap).joules() is not None, False
+    )
 
 
-@contextlib.contextmanager
+@optional_manager("energy", Energy)
 def measured_energy(device: Device, powercap: Path = POWERCAP) -> Iterator[Energy]:
     """Measure the energy that the device takes in the block; it should last 2 s or more.
 
