@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,7 @@ from workers.measure.environment import (
     gpu,
     read_text,
 )
+from workers.measure.optional import optional, optional_value, take_unmeasured
 
 BUSY = 0.5
 """Load from which on a machine counts as busy."""
@@ -91,15 +93,22 @@ def doctor(db: Database = None) -> None:
     )
     for label, line in disturbances():
         table.add_row(label, line)
-    engine = _store(db)
-    for line in calibration_lines(
-        engine, [environment.environment_id for environment in environments.values()]
-    ):
-        table.add_row("processes", line)
+    engine = optional_value("store", lambda: _store(db), None)
+    with optional("calibrations"):
+        for line in calibration_lines(
+            engine, [environment.environment_id for environment in environments.values()]
+        ):
+            table.add_row("processes", line)
     console.print(table)
-    passed = [_null_test(console, device) for device in environments]
-    for environment in environments.values():
-        _measure_peaks(console, environment, engine)
+    _print_notes(console, take_unmeasured())
+    passed = [
+        optional_value(f"noise on {device}", partial(_null_test, console, device), False)
+        for device in environments
+    ]
+    for device, environment in environments.items():
+        with optional(f"peaks of {device}"):
+            _measure_peaks(console, environment, engine)
+    _print_notes(console, take_unmeasured())
     stored = (
         "stored with the environment"
         if engine is not None
@@ -107,6 +116,12 @@ def doctor(db: Database = None) -> None:
     )
     console.print(f"peaks are {stored}", style="dim")
     raise typer.Exit(0 if all(passed) else 1)
+
+
+def _print_notes(console: Console, notes: Iterable[str]) -> None:
+    """What could not be measured, and why."""
+    for note in notes:
+        console.print(note, style="yellow", highlight=False)
 
 
 def _store(db: str | None) -> Engine | None:
@@ -195,6 +210,7 @@ def _null_test(console: Console, device: Device) -> bool:
     )
     visits: list[list[Visit]] = [[] for _ in job.pairs]
     flags: set[str] = set()
+    notes: dict[str, None] = {}
     for turn in range(NULL_VISITS):
         # memory and throughput are not needed
         outcome = run(job.model_copy(update={"round": turn}), pass_seconds=0.1)
@@ -209,6 +225,7 @@ def _null_test(console: Console, device: Device) -> bool:
         for pair, own in zip(job.pairs, visits, strict=True):
             own.append(Visit(*(table[:, columns == arm] for arm in pair)))
         flags.update(outcome.flags)
+        notes |= dict.fromkeys(outcome.notes)
     ratios = [pool_visits(own, range(NULL_VISITS)).speedup for own in visits]
     worst = max(abs(ratio.log) for ratio in ratios)
     wrong = [ratio for ratio in ratios if ratio.verdict() in {"faster", "slower"}]
@@ -218,6 +235,7 @@ def _null_test(console: Console, device: Device) -> bool:
         f" ±{width:.2%} after {ratios[0].pairs} pairs (within {SPEED_FLOOR:.0%} they are the same)"
         + (f"; flags: {', '.join(sorted(flags))}" if flags else "")
     )
+    _print_notes(console, notes)
     if wrong:
         console.print(
             f"{len(wrong)} of {len(ratios)} equal arms were called faster or slower: do not trust"
@@ -231,39 +249,45 @@ def disturbances(root: Path = ROOT) -> Iterator[tuple[str, str]]:
     """A label and a line for each; `root` holds `proc` and `sys`. What the machine does not state
     is called so.
     """
-    counters = HostCounters(len(allowed_cores()), root).read()
-    load = counters["load"]
-    yield (
-        "load",
-        f"{load:.2f} in the last minute"
-        + (" (something else is running: intervals will be wide)" if load > BUSY else ""),
+    counters: dict[str, float] = optional_value(
+        "counters of the host", lambda: HostCounters(len(allowed_cores()), root).read(), {}
     )
-    yield "quota", _quota(counters, root)
-    yield "heat", _heat(counters)
-    yield "clocks", _clocks(counters, root)
-    if "stolen" in counters:
-        stolen, whole = counters["stolen"], counters["busy"] + counters["stolen"]
-        yield (
-            "steal",
-            (
-                f"{stolen / whole if whole else 0:.2%} of the CPU time since it started went to"
-                " other virtual machines"
-            ),
-        )
-    yield (
-        "energy",
-        energy_problem(root / "sys/class/powercap") or "of the CPU packages: readable (RAPL)",
-    )
+    readers = {
+        "load": lambda: _load(counters["load"]),
+        "quota": lambda: _quota(counters, root),
+        "heat": lambda: _heat(counters),
+        "clocks": lambda: _clocks(counters, root),
+        "steal": lambda: _steal(counters) if "stolen" in counters else "",
+        "energy": lambda: (
+            energy_problem(root / "sys/class/powercap") or "of the CPU packages: readable (RAPL)"
+        ),
+        "gpu": _gpu,
+    }
+    for label, read in readers.items():
+        if line := optional_value(label, read, ""):
+            yield label, line
+
+
+def _load(load: float) -> str:
+    busy = " (something else is running: intervals will be wide)" if load > BUSY else ""
+    return f"{load:.2f} in the last minute{busy}"
+
+
+def _steal(counters: dict[str, float]) -> str:
+    stolen, whole = counters["stolen"], counters["busy"] + counters["stolen"]
+    share = stolen / whole if whole else 0
+    return f"{share:.2%} of the CPU time since it started went to other virtual machines"
+
+
+def _gpu() -> str:
     with gpu() as handle:
-        if handle is not None:
-            samples = GpuSamples()
-            samples.add(handle)
-            readings, flags = samples.findings()
-            found = [*notes_on(readings), *sorted(flags)]
-            yield (
-                "gpu",
-                ", ".join(found) or "no clocks event reason that slows it, no other process",
-            )
+        if handle is None:
+            return ""
+        samples = GpuSamples()
+        samples.add(handle)
+        readings, flags = samples.findings()
+        found = [*notes_on(readings), *sorted(flags)]
+        return ", ".join(found) or "no clocks event reason that slows it, no other process"
 
 
 def _quota(counters: dict[str, float], root: Path) -> str:

@@ -2,11 +2,15 @@
 store.
 """
 
+import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
+from orchestrator.commands import doctor
 from orchestrator.commands.doctor import calibration_lines, disturbances, peak_lines
 from store.open.engine import connect
 from store.write.calibrations import freeze_calibrations
@@ -14,8 +18,10 @@ from store.write.record import record_imported
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.profile import Peaks
 from tests.fixtures.sql_rows import rows
+from tests.orchestrator.commands import in_process
 from tests.store.conftest import CPU, a_job, an_outcome
 from tests.workers.made_machine import CORES, MadeMachine
+from workers.measure import peaks
 
 DAY = 86400.0
 
@@ -130,3 +136,33 @@ def test_peaks_stand_beside_stored_ones() -> None:
     assert list(peak_lines([graphics], {})) == [
         "50,000 GFLOP/s in float16 matrix products, 3,000 GB/s read from memory"
     ]
+
+
+def raises(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("forced")
+
+
+def test_what_cannot_be_measured_is_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load, CPU time, energy, calibrations, the products of one library and the store of peaks raise;
+    the rest is printed.
+    """
+    monkeypatch.setattr(doctor, "NULL_TEST_SECONDS", 0.6)
+    monkeypatch.setattr(peaks, "ENOUGH_S", 0.0)
+    peaks._fastest_product.cache_clear()
+    forced = ((os, "getloadavg"), (psutil, "cpu_times"), (peaks, "linear"))
+    ours = ("energy_problem", "calibration_rows", "keep_peaks")
+    for owner, name in (*forced, *((doctor, name) for name in ours)):
+        monkeypatch.setattr(owner, name, raises)
+    done = in_process("doctor", "--db", str(tmp_path / "x.db"), folder=tmp_path)
+    peaks._fastest_product.cache_clear()
+    assert done.returncode in {0, 1}, done.stderr
+    notes = [line for line in done.stdout.splitlines() if line.startswith("not measured: ")]
+    found = {note.split(": ")[1]: note for note in notes}
+    assert all(note.endswith("RuntimeError: forced") for note in notes if "KeyError" not in note)
+    assert {"counters of the host (_load)", "counters of the host (_cpu_seconds)", "energy"} <= set(
+        found
+    )
+    assert {"calibrations", "peaks of cpu", "bfloat16 products by oneDNN"} <= set(found)
+    assert "noise on cpu: equal arms seem to differ by at most" in done.stdout
+    assert "GFLOP/s in bfloat16 matrix products (torch.mm)" in done.stdout
+    assert "no cgroup limits the CPU time" in done.stdout or "cgroups allow" in done.stdout
