@@ -88,7 +88,9 @@ def python(program: str) -> str:
 
 
 def test_memory_and_cpu_are_of_all_processes(run: Run) -> None:
-    """Of a shell whose two children hold 60 MB each at once, and compute for 0.2 s each."""
+    """Of a shell whose two children hold 60 MB each at once, and compute until each has used 0.2 s:
+    more than one of them, and no more than all that ran here.
+    """
     child = python(
         "import time; x = bytes([1]) * 60_000_000; e = time.process_time() + 0.2\n"
         "while time.process_time() < e: pass\ntime.sleep(0.3)"
@@ -99,7 +101,7 @@ def test_memory_and_cpu_are_of_all_processes(run: Run) -> None:
     usage = commands.usages()[f"{child} & {child}; wait"]
     assert usage.peak_bytes is not None
     assert usage.peak_bytes > 120 * MEGABYTE
-    assert usage.user_s + usage.system_s == pytest.approx(0.4, abs=0.15)
+    assert 0.39 < usage.user_s + usage.system_s <= commands.own_s()
 
 
 def test_what_this_process_holds_is_not_a_command_s(run: Run) -> None:
@@ -115,15 +117,16 @@ def test_what_this_process_holds_is_not_a_command_s(run: Run) -> None:
 
 
 def test_the_start_of_a_shell_is_not_counted(run: Run) -> None:
-    """Of a command that sleeps for 20 ms: the median start so far is subtracted."""
-    slot, _ = run("true;sleep 0.02").slots()
+    """Of a command that sleeps for 0.2 s: the median start so far is subtracted."""
+    slot, _ = run("true;sleep 0.2").slots()
     commands = run.open[0]
-    assert slot(1).wall < 0.2
+    assert slot(1).wall > 0
     assert len(commands.shell_starts) == STARTS
-    assert all(1e-4 < seconds < 0.2 for seconds in commands.shell_starts)
-    commands.shell_starts[:] = [0.015] * 99
-    assert min(slot(1).wall for _ in range(5)) < 0.02
-    assert len(commands.shell_starts) == 99 + 5
+    assert all(seconds > 0 for seconds in commands.shell_starts)
+    commands.shell_starts[:] = [0.15] * 99
+    began = time.perf_counter()
+    assert 0.05 <= slot(1).wall <= time.perf_counter() - began - 0.15
+    assert len(commands.shell_starts) == 99 + 1
     assert any("start of /bin/sh" in note for note in commands.notes())
 
 
@@ -194,7 +197,8 @@ def test_prepare_runs_before_each_execution_and_is_not_timed(tmp_path: Path) -> 
     ) as made:
         slot, *_ = made.slots()
         before = len(lines.read_text().splitlines())
-        assert slot(3).wall < 0.1
+        began = time.perf_counter()
+        assert 3 * slot(3).wall <= time.perf_counter() - began - 3 * 0.1
         assert len(lines.read_text().splitlines()) == before + 3
     broken = parse_command("false")
     with (
@@ -220,7 +224,7 @@ def test_a_slower_command_is_found(tmp_path: Path) -> None:
     assert quick.returncode == 0
     (place,) = json.loads(quick.stdout)["places"]
     assert place["arms"][0]["verdict"] == "faster"
-    assert place["usage"]["sleep 0.01"]["user_s"] < 0.01
+    assert place["usage"]["sleep 0.01"]["user_s"] < place["seconds"]["sleep 0.01"]
     assert "Stored as a sweep: breakeven report 'sleep 0.01 vs sleep 0.04'" in quick.stdout
     sql = "SELECT method, speedup FROM speedup"
     said = breakeven("query", sql, "--db", "x.db", "--format", "json", folder=tmp_path)

@@ -2,7 +2,6 @@
 it.
 """
 
-import time
 from pathlib import Path
 
 import pytest
@@ -121,14 +120,11 @@ def test_an_alias_is_its_value() -> None:
     assert read("x.yaml", "a: &sizes [1, 2]\nb: *sizes\n").root["b"] == [1, 2]
 
 
-@pytest.mark.alone
-def test_anchors_that_explode_are_refused_at_once() -> None:
-    """A billion laughs is counted, not written out."""
+def test_anchors_that_explode_are_refused() -> None:
+    """A billion laughs is counted, not written out, which no memory would hold."""
     text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
     text += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 30))
-    start = time.process_time()
     error = problem(text)
-    assert time.process_time() - start < 0.5
     assert f"passes {MAX_NODES} keys and values" in error.problem
     assert error.line == 4
 
