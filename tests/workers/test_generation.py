@@ -259,3 +259,16 @@ def test_text_that_is_not_here_fails_the_job(place: dict[str, str], tmp_path: Pa
     }
     (tmp_path / "a.txt").write_text("short")
     assert reasons(answered(job(place, [DENSE], data=f"text:{tmp_path}"))) == {None: "unsupported"}
+
+
+def test_logits_that_change_while_an_arm_is_timed_are_wrong(
+    place: dict[str, str], scripted_language_arm: Any
+) -> None:
+    """From the 31st token on, with text that is fed, which hides it; the others are timed anew."""
+    late = scripted_language_arm("late", "if len(calls) > 30: output = output * 2", reset="pass")
+    plain = scripted_language_arm("plain")
+    outcome = answered(job(place, [DENSE, late, plain]))
+    assert reasons(outcome) == {1: "wrong_result"}
+    assert "while checking what late() returns after it was timed" in outcome.failures[0].message
+    assert outcome.samples is not None
+    assert outcome.samples.arms == (0, 2, 0)

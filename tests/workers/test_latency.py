@@ -142,6 +142,21 @@ def test_failing_arms_fail_alone(scripted_arm: Any) -> None:
     assert [arm.arm for arm in outcome.arms if "latency" in metrics(arm)] == [0, 7]
 
 
+def test_a_result_that_changes_while_it_is_timed_is_wrong(scripted_arm: Any) -> None:
+    """From its 31st call on; the others are timed anew, and are right."""
+    late = scripted_arm("late", "if len(calls) > 30: output = output * 2")
+    protocol = Protocol(pairs_min=31, pairs_max=31)
+    outcome = run(job([DENSE, late, TOPK], protocol), pass_seconds=PASS_S)
+    assert reasons(outcome) == {1: "wrong_result"}
+    (failure,) = outcome.failures
+    assert failure.message.startswith(
+        "while checking what late() returns after it was timed: it returns something else than at"
+        " first: the result["
+    )
+    assert outcome.samples is not None
+    assert outcome.samples.arms == (0, 2, 0)
+
+
 def test_a_failing_baseline_fails_its_pairs_with_its_reason(scripted_arm: Any) -> None:
     """An arm whose only baseline failed is not measured; one that has another baseline is."""
     pairs = [Pair(0, 1), Pair(0, 2), Pair(3, 2)]

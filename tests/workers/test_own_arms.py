@@ -58,6 +58,16 @@ def greedy(model):
         return found
     return call
 def number(model): return 3
+def late(model, by=2.0, change_input=False):
+    calls = []
+    def call(x):
+        calls.append(None)
+        found = model(x)
+        if len(calls) > 30:
+            found["out"][0] = found["out"][0] * by
+            if change_input: x.zero_()
+        return found
+    return call
 """,
 }
 FUNCTIONS = {
@@ -135,6 +145,38 @@ def test_wrong_arms_fail_alone() -> None:
     assert "it changes its input: the input[0]" in found[3][1]
     assert "arms.py:number() is a int, which cannot be called" in found[4][1]
     assert [arm.arm for arm in outcome.arms] == [0, 5]
+
+
+def test_arms_are_checked_again_after_they_were_timed() -> None:
+    """A result, or the input, that changes from the 31st call on; what the file allows is right."""
+    arms = (own("late"), own("late", by=1.0, change_input=True), own("same"))
+    job = a_job(*arms)
+    protocol = job.protocol.model_copy(update={"pairs_min": 31, "pairs_max": 31, "budget_s": 5.0})
+    found = failed(run(job.model_copy(update={"protocol": protocol})))
+    assert {arm: reason for arm, (reason, _) in found.items()} == dict.fromkeys(
+        (1, 2), "wrong_result"
+    )
+    assert "returns after it was timed: it returns something else than its bas" in found[1][1]
+    assert "returns after it was timed: it changes its input: the input[0]" in found[2][1]
+    files = {**FILES, "net.py": f"{MODEL}check = {{'rtol': 2.0}}\n"}
+    allowed = a_job(own("late"), files=files).model_copy(update={"protocol": protocol})
+    assert not run(allowed).failures
+
+
+def test_a_baseline_that_changes_fails() -> None:
+    """It is compared with what it returned at first."""
+    files = {
+        "net.py": "from arms import late\nimport torch\n"
+        "def build(): return late(lambda x: {'out': [x + 1]})\n"
+        "def inputs(n): return torch.ones(n)\n",
+        "arms.py": FILES["arms.py"],
+    }
+    job = a_job(own("same"), files=files, n=8)
+    protocol = job.protocol.model_copy(update={"pairs_min": 31, "pairs_max": 31, "budget_s": 5.0})
+    found = failed(run(job.model_copy(update={"protocol": protocol})))
+    assert {arm: reason for arm, (reason, _) in found.items()} == dict.fromkeys(
+        (0, 1), "wrong_result"
+    )
 
 
 @pytest.mark.parametrize("check", ['{"rtol": 2.0}', "None", "lambda old, new: True"])

@@ -39,6 +39,10 @@ tokenizer."""
 Check = Callable[[Tensor], None]
 
 
+class EnoughStepsError(Exception):
+    """Raised by the clock or the check of a run to end it there."""
+
+
 class Passage(NamedTuple):
     """Text that one sequence reads, and its continuation."""
 

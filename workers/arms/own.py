@@ -30,6 +30,7 @@ from sweeps.model.job import Job
 from sweeps.model.outcome import ArmOutcome, MetricValue
 from workers.arms.prepared import PreparedArm, compile_limit, describe
 from workers.errors import WrongResultError
+from workers.measure.optional import optional
 from workers.measure.readings import metric_value
 from workers.measure.results import NotComparableError, first_difference
 from workers.measure.timer import synchronise
@@ -192,6 +193,23 @@ class OwnWorkload:
         several = isinstance(self.made, tuple | list)
         return tuple(map(moved, self.made if several else (self.made,))), {}
 
+    def check_call(
+        self,
+        index: int,
+        condition: Condition,
+        inputs: CallInputs,
+        result: Any,
+        results: Mapping[int, Any],
+    ) -> None:
+        """Raises `WrongResultError` where an arm changed its inputs, or returns something else than
+        its baselines and itself did at first, which is in `results` by arm.
+        """
+        if found := first_difference(self.inputs(condition), inputs, rtol=0.0, atol=0.0):
+            raise WrongResultError(f"it changes its input: {found.replace('result', 'input', 1)}")
+        baselines = {pair.baseline for pair in self.job.pairs if pair.arm == index}
+        for other in (baselines or {index}) & results.keys():
+            self.check(results[other], result)
+
     def check(self, old: Any, new: Any) -> None:
         """Raises `WrongResultError` where a result differs from that of the baseline by more than
         the file allows.
@@ -266,9 +284,10 @@ def prepare_own(job: Job, index: int, workload: OwnWorkload, results: dict[int, 
     args, named = inputs = workload.inputs(condition)
     macs = None
     if isinstance(model, nn.Module):
-        with FlopCounterMode(display=False) as counter:
-            model(*args, **named)
-        macs = counter.get_total_flops() // 2 or None
+        with optional(f"MACs of {arm}"):
+            with FlopCounterMode(display=False) as counter:
+                model(*args, **named)
+            macs = counter.get_total_flops() // 2 or None
     call = torch.compile(alone(model), dynamic=False) if condition.runtime == "compile" else model
     with compile_limit(job, condition):
         synchronise(condition.device)
@@ -276,10 +295,8 @@ def prepare_own(job: Job, index: int, workload: OwnWorkload, results: dict[int, 
         result = call(*args, **named)
         synchronise(condition.device)
         first_call_s = time.perf_counter() - start
-    if found := first_difference(workload.inputs(condition), inputs, rtol=0.0, atol=0.0):
-        raise WrongResultError(f"it changes its input: {found.replace('result', 'input', 1)}")
-    for baseline in {pair.baseline for pair in job.pairs if pair.arm == index} & results.keys():
-        workload.check(results[baseline], result)
+    others = {other: first for other, first in results.items() if other != index}
+    workload.check_call(index, condition, inputs, result, others)
     results[index] = result
     return OwnArm(
         index, arm, condition, first_call_s, model, call, inputs, result, workload.size, macs

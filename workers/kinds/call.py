@@ -40,6 +40,9 @@ class CallKind(TimedKind[OwnArm]):
     def build(self, index: int, *, kept: bool) -> OwnArm:  # noqa: ARG002 - an arm has a copy of its own in any case
         return prepare_own(self.job, index, self.workload, self.results)
 
+    def verify(self, arm: OwnArm) -> None:
+        self.workload.check_call(arm.index, arm.condition, arm.inputs, arm.step(), self.results)
+
     def observed(self, arm: OwnArm) -> AbstractContextManager[object]:  # noqa: ARG002 - nothing is known of its parts
         return contextlib.nullcontext()
 

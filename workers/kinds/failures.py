@@ -33,7 +33,8 @@ from workers.errors import (
     WrongResultError,
 )
 from workers.measure.interleaved import ArmError
-from workers.measure.process_state import Changes, ForwardFunctions
+from workers.measure.optional import optional_value
+from workers.measure.process_state import FUNCTIONS, Changes, ForwardFunctions
 from workers.models.share_weights import restored_weights
 
 
@@ -95,7 +96,7 @@ class FailureCollector:
         the other arms as long again."""
         before = ForwardFunctions()
         methods.all_methods()  # files of users are imported here, once in a process
-        for change in before.restore():
+        for change in optional_value(FUNCTIONS, before.restore, []):
             _LOG.warning("importing the methods: %s, and is put back", change)
         functions = ForwardFunctions()
         sound = job.protocol.passes > 1 and job.visited_id in _SOUND

@@ -15,10 +15,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from sweeps.model.job import PASS_SECONDS, Arm, Job
 from sweeps.model.outcome import MetricValue, Samples
 from sweeps.stats.timing import median, outliers
+from workers.arms.generation_workload import EnoughStepsError
 from workers.arms.language import LanguageArm, counters, cut_texts, prepare_language
 from workers.arms.prepared import raised
 from workers.errors import Unsupported
@@ -27,6 +29,7 @@ from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, 
 from workers.kv_caches import cache_memory
 from workers.measure.environment import module_variables
 from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
+from workers.measure.optional import optional
 from workers.measure.peaks import bandwidth
 from workers.measure.readings import (
     estimated,
@@ -42,6 +45,8 @@ LONG_S = 0.2
 WARMUP_RUNS = 24
 """Warm-up ends, steady or not, after so many runs of each arm, unless that is less than
 `WARMUP_S`."""
+CHECKED_STEPS = 2
+"""Of a run: logits are compared after the prompt and after one token."""
 ISOLATED_S = 10.0
 """What a process of its own takes at least; it is started only where twice as much is left."""
 
@@ -71,6 +76,22 @@ class GenerationKind(TimedKind[LanguageArm]):
 
     def build(self, index: int, *, kept: bool) -> LanguageArm:  # noqa: ARG002 - texts do not depend on the visit
         return prepare_language(self.job, index, self.texts)
+
+    def output(self, arm: LanguageArm) -> list[Tensor]:
+        """Logits [V] of the first sequence behind the prompt and behind the first token; none of
+        another engine, which runs no code of a method.
+        """
+        kept: list[Tensor] = []
+
+        def keep(logits_BV: Tensor) -> None:
+            kept.append(logits_BV[0].clone())
+            if len(kept) == CHECKED_STEPS:
+                raise EnoughStepsError
+
+        with contextlib.suppress(EnoughStepsError):
+            if arm.model.engine is None:
+                arm.workload.run(arm.model, check=keep)
+        return kept
 
     def prepare(self, index: int) -> LanguageArm:
         return replace(super().prepare(index), runs=[])
@@ -114,13 +135,12 @@ class GenerationKind(TimedKind[LanguageArm]):
             median_time("tokenizer_s", [run.tokenizer_s for run in runs]),
             estimated("achieved_gb_per_s", median(arm.weight_bytes / tpot_s), 1e-9),
             metric_value("outlier_share", float(outliers(seconds).mean()), n=seconds.size),
-            metric_value(
-                "peak_gb_per_s",
-                bandwidth(arm.condition.device, arm.weight_bytes / float(tpot_s.min()) / 1e9),
-                n=1,
-            ),
             *counters(arm.model),
         ]
+        with optional("bandwidth of the memory"):
+            reached = arm.weight_bytes / float(tpot_s.min()) / 1e9
+            peak = bandwidth(arm.condition.device, reached)
+            metrics.append(metric_value("peak_gb_per_s", peak, n=1))
         return ArmMetrics(
             metrics,
             raised(consistency_check_failed=bool({run.work for run in runs} - {first.work})),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sweeps.model.job import Job
 from sweeps.model.profile import Phase
+from workers.arms.generation_workload import EnoughStepsError
 from workers.arms.language import LanguageArm
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.generation import GenerationKind
@@ -41,10 +42,6 @@ class GenerationProfileKind(ProfilingKind[LanguageArm], GenerationKind):
         self.profiler.record(arms, timed, walls)
 
 
-class _EnoughStepsError(Exception):
-    """The prefill and the first decode steps were marked."""
-
-
 class _Marks:
     """A clock of the workload that marks the prefill and the first decode steps, and then ends the
     run.
@@ -57,7 +54,7 @@ class _Marks:
         self.read += 1
         if self.read > self.steps + 1:
             self.recording.close()
-            raise _EnoughStepsError
+            raise EnoughStepsError
         self.recording.open("prefill" if self.read == 1 else "decode")
         return time.perf_counter()
 
@@ -68,5 +65,5 @@ def _run(arm: LanguageArm, recording: Recording) -> None:
         arm.workload.run(
             arm.model, clock=_Marks(recording, min(PROFILED_STEPS, len(arm.first.steps_s)))
         )
-    except _EnoughStepsError:
+    except EnoughStepsError:
         return

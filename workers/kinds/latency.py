@@ -2,14 +2,15 @@
 energy of each alone.
 """
 
+import contextlib
 import statistics
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from sweeps.model.condition import Dtype
 from sweeps.model.job import PASS_SECONDS, Job
@@ -19,6 +20,7 @@ from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
+from workers.measure.optional import optional
 from workers.measure.peaks import measure_peaks
 from workers.measure.readings import (
     estimated,
@@ -97,10 +99,16 @@ class LatencyKind(TimedKind[VisionArm]):
             return prepare_vision(self.job, index, self.kept, {})
         return prepare_vision(self.job, index, self.loaded, self.inputs)
 
-    @contextmanager
+    def output(self, arm: VisionArm) -> Tensor:
+        logits: Tensor = arm.model(arm.x)
+        return logits.clone()
+
+    @contextlib.contextmanager
     def observed(self, arm: VisionArm) -> Iterator[None]:
-        with count_forwards(arm.model, blocks=arm.described) as seen:
-            self.counted[arm.index] = [*self.counted.get(arm.index, ()), seen]
+        with contextlib.ExitStack() as stack:
+            with optional("forwards and images"):
+                seen = stack.enter_context(count_forwards(arm.model, blocks=arm.described))
+                self.counted[arm.index] = [*self.counted.get(arm.index, ()), seen]
             yield
 
     def read(self, arm: VisionArm, samples: Samples) -> ArmMetrics:

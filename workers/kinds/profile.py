@@ -48,7 +48,8 @@ class PhaseProfiler(Generic[_A]):
     def __init__(self, failures: FailureCollector, run: Callable[[_A, Recording], object]) -> None:
         """`run` runs an arm once and marks its forwards."""
         self.failures, self.run = failures, run
-        self.passes = [SoloPass(self._add, PROFILE_S, "pass_skipped", lambda _: DETAILS_S)]
+        details = SoloPass(self._add, PROFILE_S, "pass_skipped", lambda _: DETAILS_S, answers=True)
+        self.passes = [details]
         self.walls: dict[Phase, Rounds] = {}
         """Fitted rounds without a profiler."""
         self.columns: tuple[int, ...] = ()

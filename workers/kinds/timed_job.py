@@ -20,7 +20,7 @@ from sweeps.model.job import Job, Pair
 from sweeps.model.outcome import WAITED_S, ArmOutcome, MetricValue, Samples
 from sweeps.stats.timing import Rounds
 from workers.arms.prepared import PreparedArm, raised
-from workers.errors import TimedOut
+from workers.errors import TimedOut, WrongResultError
 from workers.kinds.failures import FailureCollector, KindResult, StateChangedError
 from workers.measure.interleaved import (
     VISIT_WARMUP,
@@ -34,7 +34,9 @@ from workers.measure.interleaved import (
     warm_up,
 )
 from workers.measure.monitors import ContentionWait, Watch, watch
+from workers.measure.optional import optional, optional_value
 from workers.measure.process_state import raise_priority, use_threads
+from workers.measure.results import first_difference
 from workers.measure.threads import policy_readings
 from workers.measure.timer import Stopwatch, TimedStep, stopwatch
 from workers.models.share_weights import kept_arm
@@ -42,6 +44,9 @@ from workers.models.share_weights import kept_arm
 WAIT_SHARE, WAIT_S = 0.1, 5.0
 """A job waits for other processes to free the cores for this share of its budget or time-out at
 most, and no longer than this."""
+GPU_RTOL = 0.1
+"""As a share of the largest value: sums of atomic operations differ from run to run, and by them
+which tokens are merged."""
 
 _A = TypeVar("_A", bound=PreparedArm)
 
@@ -63,10 +68,14 @@ class SoloPass(Generic[_A]):
     skipped: str
     """Flag of an arm that it is skipped for, because less than `needed_s` is left."""
     needed_s: Callable[[_A], float]
+    answers: bool = False
+    """Whether it is what the job is for, so that an arm that raises then has failed."""
 
 
 _INNER: dict[str, int] = {}
 """By job in several visits: steps that make up one sample."""
+_FIRST: dict[str, dict[int, Any]] = {}
+"""By job in several visits: what each arm returned at the first."""
 _KNOWN: dict[str, dict[tuple[str, int], ArmMetrics]] = {}
 """By job in several visits: what its passes measured of each arm, by the flag of a pass that is
 skipped and the arm."""
@@ -88,6 +97,10 @@ class TimedKind(ABC, Generic[_A]):
         self.patience = ContentionWait(torch.get_num_threads(), min(WAIT_S, WAIT_SHARE * allowed_s))
         self.visits = job.protocol.passes > 1
         self.known = _KNOWN.setdefault(job.visited_id, {}) if self.visits else {}
+        self.first: dict[int, Any] = _FIRST.setdefault(job.visited_id, {}) if self.visits else {}
+        """By arm what it returned at first."""
+        self.outcomes: dict[int, ArmOutcome] = {}
+        """By arm what is known before it is measured."""
 
     @abstractmethod
     def build(self, index: int, *, kept: bool) -> _A:
@@ -103,6 +116,14 @@ class TimedKind(ABC, Generic[_A]):
         if not self.visits or runtime == "eager":
             return self.build(index, kept=False)
         return replace(kept_arm(self.job, index, lambda: self.build(index, kept=True)), index=index)
+
+    def describe(self, index: int) -> _A:
+        """The arm `index` of the job, whose counts and output are kept."""
+        arm = self.prepare(index)
+        self.outcomes[index] = arm.outcome()
+        if index not in self.first:
+            self.first[index] = self.output(arm)
+        return arm
 
     def once(self, solo: SoloPass[_A]) -> SoloPass[_A]:
         """A pass that measures each arm once, at the first visit of this process; later visits
@@ -189,8 +210,31 @@ class TimedKind(ABC, Generic[_A]):
                 if not failed.add_in_turn(error, columns, "timing"):
                     return None
             else:
+                changed = self._changed(arms)
                 failed.leave()
-                return timed
+                if not changed:
+                    return timed
+
+    def output(self, arm: _A) -> Any:
+        """A copy of what an arm returns; what `verify` compares by default."""
+
+    def verify(self, arm: _A) -> None:
+        """Raises `WrongResultError` where an arm that was timed returns something else than at
+        first, by more than its dtype explains.
+        """
+        rtol = None if arm.condition.device == "cpu" else GPU_RTOL
+        if found := first_difference(self.first[arm.index], self.output(arm), rtol=rtol):
+            raise WrongResultError(f"it returns something else than at first: {found}")
+
+    def _changed(self, arms: Sequence[_A]) -> bool:
+        """Verify the arms that were timed; whether one fails."""
+        before = len(self.failures.rows)
+        for arm in arms:
+            doing = f"checking what {arm.arm} returns after it was timed"
+            # without an answer in time it is as it was
+            with optional(doing), self.failures.collect(arm.index, doing, timeout=False):
+                self.verify(arm)
+        return len(self.failures.rows) > before
 
     def _sample(
         self, arms: Sequence[_A], columns: Sequence[_A], pairs: Sequence[Pair], reserve_s: float
@@ -255,7 +299,7 @@ class TimedKind(ABC, Generic[_A]):
         """The outcome of an arm: with what its samples give, if it was timed, and then what each
         pass gives.
         """
-        outcome = arm.outcome()
+        outcome = self.outcomes[arm.index]
         if timed is None or arm.index not in timed.samples.arms:
             return outcome
         column = list(dict.fromkeys(timed.samples.arms)).index(arm.index)
@@ -263,14 +307,22 @@ class TimedKind(ABC, Generic[_A]):
             "warmup_s": timed.warmup.seconds[column],
             "warmup_forwards": timed.warmup.forwards * arm.forwards,
         }
-        outcome = _extend(outcome.model_copy(update=warmup), self.read(arm, timed.samples))
-        with self.failures.collect(arm.index, f"measuring {arm.arm} alone, after it was timed"):
+        outcome = outcome.model_copy(update=warmup)
+        with optional(f"metrics of {arm.arm}"):
+            outcome = _extend(outcome, self.read(arm, timed.samples))
+        doing = f"measuring {arm.arm} alone, after it was timed"
+        with self.failures.collect(arm.index, doing):
             for each in self.passes:
                 more = ArmMetrics(flags=[each.skipped])
                 try:
                     more = each.measure(arm) if self.failures.left_s >= each.needed_s(arm) else more
                 except TimedOut:  # the arm is answered by its samples
                     self.failures.allow_anew()
+                except Exception:
+                    if each.answers:
+                        raise
+                    with optional(f"while {doing}"):
+                        raise
                 outcome = _extend(outcome, more)
         return outcome
 
@@ -294,13 +346,13 @@ def run_timed(
 
     Raises what `declare` raises, such as for a model that cannot be loaded: no arm caused that.
     """
-    low_priority = not raise_priority()
+    low_priority = not optional_value("priority of the process", raise_priority, True)
     # from here on a changed priority is a failure of the arm that changed it
     failures = FailureCollector(job)
     use_threads(job.condition)
     with torch.inference_mode(inference):
         kind = declare(job, failures)
-        arms = failures.prepare(job, kind.prepare)
+        arms = failures.prepare(job, kind.describe)
         timed = kind.time(arms)
         if timed is not None:
             with no_garbage_collection():
@@ -315,7 +367,7 @@ def run_timed(
             "consistency_check_failed" in outcome.flags for outcome in outcomes
         ),
     )
-    readings = {**policy_readings(), WAITED_S: kind.patience.waited_s}
+    readings = optional_value("threads", policy_readings, {}) | {WAITED_S: kind.patience.waited_s}
     if timed is None:
         return kind.finish(failures.result(outcomes, flags=flags, system_metrics=readings))
     seen = timed.watch
