@@ -6,6 +6,7 @@ import platform
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from rich.table import Table
 
 from orchestrator.commands.options import Database
 from orchestrator.text_table import output
-from store.open.engine import Engine, connect
+from store.open.engine import Engine, connect, disposing
 from store.read.queries import calibration_rows
 from store.rows.frames import rows_of
 from store.rows.location import location, sqlite_path
@@ -91,15 +92,15 @@ def doctor(db: Database = None) -> None:
     )
     for label, line in disturbances():
         table.add_row(label, line)
-    engine = _store(db)
-    for line in calibration_lines(
-        engine, [environment.environment_id for environment in environments.values()]
-    ):
-        table.add_row("processes", line)
-    console.print(table)
-    passed = [_null_test(console, device) for device in environments]
-    for environment in environments.values():
-        _measure_peaks(console, environment, engine)
+    with _store(db) as engine:
+        for line in calibration_lines(
+            engine, [environment.environment_id for environment in environments.values()]
+        ):
+            table.add_row("processes", line)
+        console.print(table)
+        passed = [_null_test(console, device) for device in environments]
+        for environment in environments.values():
+            _measure_peaks(console, environment, engine)
     stored = (
         "stored with the environment"
         if engine is not None
@@ -109,10 +110,10 @@ def doctor(db: Database = None) -> None:
     raise typer.Exit(0 if all(passed) else 1)
 
 
-def _store(db: str | None) -> Engine | None:
+def _store(db: str | None) -> AbstractContextManager[Engine | None]:
     """The store at `db`, or at its default place if there is one."""
     path = sqlite_path(location(db))
-    return connect(db) if db or path is None or path.exists() else None
+    return disposing(connect(db)) if db or path is None or path.exists() else nullcontext()
 
 
 def calibration_lines(

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from store.errors import StoreError
-from store.open.engine import connect, connect_readonly
+from store.open.engine import connect, connect_readonly, disposing
 from store.rows import placement
 from store.rows.owners import is_alive, owner
 from store.rows.placement import Capacity, Place
@@ -237,21 +237,13 @@ def derive_before_reading(db: str | None) -> str | None:
     be read is left to whoever opens it.
     """
     try:
-        engine = connect_readonly(db)
+        with disposing(connect_readonly(db)) as engine:
+            lacking = lacks_curves(engine)
     except StoreError:
         return db
-    try:
-        lacking = lacks_curves(engine)
-    except StoreError:
-        return db
-    finally:
-        engine.dispose()
     if lacking:
-        engine = connect(db)
-        try:
+        with disposing(connect(db)) as engine:
             derive_left_over(engine)
-        finally:
-            engine.dispose()
     return db
 
 
