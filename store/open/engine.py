@@ -35,7 +35,7 @@ from store.rows.location import (
     reading_mode,
     sqlite_path,
 )
-from store.rows.transactions import BUSY_S, explain_errors, reading
+from store.rows.transactions import BUSY_S, explain_errors, file_identity, reading
 
 __all__ = [
     "Engine",  # for the type annotations of those who may not import SQLAlchemy
@@ -150,12 +150,14 @@ def _sqlite_engine(path: Path | None, mode: str) -> Engine:
         "sqlite://", creator=opened, poolclass=StaticPool if path is None else QueuePool
     )
     engine.url = make_url("sqlite://").set(database=str(path) if path else None)
-    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "connect", partial(_set_pragmas, path))
     event.listen(engine, "begin", _begin)
     return engine
 
 
-def _set_pragmas(connection: sqlite3.Connection, _record: Any) -> None:
+def _set_pragmas(path: Path | None, connection: sqlite3.Connection, record: Any) -> None:
+    if path is not None:
+        record.info["file"] = file_identity(path)
     connection.execute("PRAGMA foreign_keys = ON")
     # NORMAL: a commit survives the death of any process; after a power cut the last commits may be
     # missing, the file is whole,

@@ -195,6 +195,25 @@ def test_locked_by_another_program(
             writing(mine).__enter__()
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_store_that_is_deleted_while_it_is_open(
+    engine: Engine, path: Path, empty_store: Path, replaced: bool
+) -> None:
+    """The next write names the file and what to do; what is put in its place gets nothing of it.
+    A file that is put back goes on.
+    """
+    assert record.record(engine, None, None, an_outcome(a_job(64)))
+    kept = path.rename(path.with_name("kept.db"))
+    if replaced:
+        shutil.copy(empty_store, path)
+    with pytest.raises(StoreOutageError, match=f"^{path} was deleted, moved or replaced"):
+        record.record(engine, None, None, an_outcome(a_job(128)))
+    assert path.exists() == replaced
+    kept.rename(path)
+    assert record.record(engine, None, None, an_outcome(a_job(128)))
+    assert table(engine, "SELECT count(*) FROM attempt") == [(2,)]
+
+
 def test_network_file_system() -> None:
     """The mount that contains a path decides, and only network file systems are refused."""
     for path, kind in {
