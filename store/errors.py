@@ -19,3 +19,7 @@ class StoreOutageError(StoreError, OutageError):
     """A store that cannot be used now: its server is away, its disk is full, or another program
     keeps it locked.
     """
+
+
+class ServerAwayError(StoreOutageError):
+    """A server that did not answer, or that ended the connection in the middle of a transaction."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
     from xdist.scheduler import LoadFileScheduling
 
+pytest_plugins = ["tests.open_connections"]
 ROOT = Path(__file__).parents[1]
 GROUPS = ("alone", "ray")
 """Marks of tests of several modules that run on one worker, and first."""
@@ -160,11 +161,13 @@ def copy_empty_stores() -> None:
     migrate = module.migrate
 
     @functools.cache
-    def empty(fingerprint: str) -> sqlite3.Connection:
-        """An empty store of the metrics and kinds that are declared now, in memory."""
+    def empty(fingerprint: str) -> bytes:
+        """An empty store of the metrics and kinds that are declared now."""
         engine = module._sqlite_engine(None, "rwc")
         migrate(engine)
-        made: sqlite3.Connection = engine.raw_connection().driver_connection
+        with closing(engine.raw_connection()) as connection:
+            made: bytes = connection.driver_connection.serialize()
+        engine.dispose()
         return made
 
     def copied(engine: "Engine") -> None:
@@ -175,7 +178,9 @@ def copy_empty_stores() -> None:
             with suppress(sqlite3.Error, OSError), closing(engine.raw_connection()) as connection:
                 store: Any = connection.driver_connection
                 if not store.execute("SELECT 1 FROM sqlite_master").fetchone():
-                    empty(views_fingerprint()).backup(store)
+                    with closing(sqlite3.connect(":memory:")) as made:
+                        made.deserialize(empty(views_fingerprint()))
+                        made.backup(store)
         migrate(engine)
 
     module.__dict__["migrate"] = copied

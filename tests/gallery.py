@@ -7,7 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from store.open.engine import connect_readonly
+from store.open.engine import connect_readonly, disposing
 from store.read.queries import stored_sweeps
 from webapp.__main__ import main as run_webapp
 
@@ -23,7 +23,10 @@ def figures() -> dict[str, list[str]]:
 
 def main(stores: list[str]) -> None:
     """Draws each figure from the first store that holds its sweep."""
-    held = {store: set(stored_sweeps(connect_readonly(store))) for store in stores}
+    held = {}
+    for store in stores:
+        with disposing(connect_readonly(store)) as engine:
+            held[store] = set(stored_sweeps(engine))
     for file, (command, name, *options) in figures().items():
         store = next((store for store, names in held.items() if name in names), None)
         if store is None:

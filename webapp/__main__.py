@@ -98,6 +98,9 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as problem:
         typer.echo(f"breakeven: {problem}", err=True)
         return 2
+    finally:
+        if opened := sys.modules.get("store.open.engine"):  # help needs no SQLAlchemy
+            opened.close_watches()
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import pandas as pd
 
-from store.open.engine import connect_readonly, state_mark
+from store.open.engine import connect_readonly, disposing, state_mark
 from store.read import queries
 from store.read.curves import token_break_evens, with_limits
 from store.write.references import reference_points
@@ -95,11 +95,8 @@ class _Reading:
 
 @lru_cache(maxsize=KEPT)
 def _kept(reading: _Reading) -> Any:
-    engine = connect_readonly(_URL.get())
-    try:
+    with disposing(connect_readonly(_URL.get())) as engine:
         return reading.read(engine)
-    finally:
-        engine.dispose()
 
 
 sweeps = kept(queries.sweep_summaries)

@@ -6,7 +6,6 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -213,21 +212,20 @@ def save_results(
     names the arms. Saving them again changes nothing. Raises `StoreError`.
     """
     # they load SQLAlchemy, which measuring does not need
-    from store.open.engine import connect
+    from store.open.engine import connect, disposing
     from store.write.record import record_imported
     from store.write.submission import NewSweep, store_arm_labels, submit_sweep
 
     outcomes, names = [outcome for each in results for outcome in _outcomes(each)], results[0].names
     name = sweep or " vs ".join(reversed(names))
     jobs = {outcome.job.visited_id: outcome.job for outcome in outcomes}
-    engine = connect(str(url))
-    record_imported(engine, outcomes)
     question = f"Is {' or '.join(names[1:])} faster than {names[0]}?"
     new = NewSweep(name, f"# Compared by breakeven: {question}\n", question)
-    submit_sweep(engine, new, jobs.values(), [])
     labels = zip(outcomes[0].job.arms[1:], names[1:], strict=True)
-    store_arm_labels(engine, {arm.arm_id: label for arm, label in labels})
-    engine.dispose()
+    with disposing(connect(str(url))) as engine:
+        record_imported(engine, outcomes)
+        submit_sweep(engine, new, jobs.values(), [])
+        store_arm_labels(engine, {arm.arm_id: label for arm, label in labels})
     return name
 
 
@@ -241,6 +239,7 @@ class StoredResults:
         from store.open.engine import connect_readonly
 
         self._engine = connect_readonly(str(url))
+        self._engine.dispose()  # each reading opens a connection of its own
 
     def __dir__(self) -> list[str]:
         from store.views.public import VIEWS
@@ -248,12 +247,18 @@ class StoredResults:
         return sorted(VIEWS)
 
     def __getattr__(self, name: str) -> "Callable[[], pd.DataFrame]":
+        from store.open.engine import disposing
         from store.read.queries import view_rows
         from store.views.public import VIEWS
 
         if name not in VIEWS:
             raise AttributeError(f"there is no view {name!r}{did_you_mean(name, VIEWS)}")
-        return partial(view_rows, self._engine, name)
+
+        def read() -> "pd.DataFrame":
+            with disposing(self._engine) as engine:
+                return view_rows(engine, name)
+
+        return read
 
 
 def _outcomes(result: Result) -> Iterator[Outcome]:

@@ -18,7 +18,7 @@ from orchestrator.plan.sites import local_sites, places_of
 from orchestrator.plan.time_budget import comparison_ids
 from orchestrator.text_table import table_lines
 from store.errors import StoreError
-from store.open.engine import Engine, connect_readonly
+from store.open.engine import Engine, connect_readonly, disposing
 from store.read.advice.advice import (
     AdviceRequest,
     MethodFacts,
@@ -189,14 +189,12 @@ def _check_metric(name: str | None) -> None:
 @contextlib.contextmanager
 def _opened(db: str | None) -> Iterator[Engine]:
     """The store for reading; what it cannot answer is printed and ends the command."""
-    engine = connect_readonly(db)
     try:
-        yield engine
+        with disposing(connect_readonly(db)) as engine:
+            yield engine
     except RefusedError as error:
         typer.echo(f"breakeven: {error}", err=True)
         raise typer.Exit(UNANSWERED) from None
-    finally:
-        engine.dispose()
 
 
 class Confirmation(NamedTuple):

@@ -175,16 +175,16 @@ def _table(source: str, db: str | None, mapping: dict[str, str]) -> tuple[AuditF
 def _stored(name: str, db: str | None) -> tuple[MeasurementTable, list[str]]:
     """A published table or a sweep of the store, with its profiles."""
     from store.errors import StoreError
-    from store.open.engine import connect_readonly
+    from store.open.engine import connect_readonly, disposing
     from store.read.audits import measured_sweep
     from store.write.references import stored_references
     from workers.methods.arm_labels import params_label
 
     known = f"it is no file, and no reference that ships ({', '.join(shipped_references())})"
     try:
-        engine = connect_readonly(db)
-        imported = {each.name: each for each in stored_references(engine)}
-        found = imported.get(name) or measured_sweep(engine, name, params_label)
+        with disposing(connect_readonly(db)) as engine:
+            imported = {each.name: each for each in stored_references(engine)}
+            found = imported.get(name) or measured_sweep(engine, name, params_label)
     except StoreError as error:
         raise UserError(f"{name}: {known}; {error}") from None
     if not found.rows:

@@ -23,7 +23,7 @@ from orchestrator.plan import planning
 from orchestrator.plan.planning import make_plan, require_feasible
 from orchestrator.plan.sites import by_device, local_sites
 from orchestrator.plan.time_budget import comparison_ids
-from store.open.engine import Engine, connect
+from store.open.engine import Engine, connect, disposing
 from store.rows.location import database_option
 from store.write.calibrations import freeze_calibrations
 from sweeps.language.expand import Expansion
@@ -70,15 +70,15 @@ def calibrate_device(db: str | None, device: Device | None, processes: int, limi
     chosen = device or planning.preferred(by_device(sites))
     expansion = expanded(chosen, max(processes, 1), limit_s)
     require_feasible(expansion, sites)
-    engine = connect(db)
-    if processes and _measure(engine, expansion):
-        typer.secho(
-            "stopped before all processes had run; the same command measures more of them",
-            fg="yellow",
-        )
-        return INTERRUPTED
-    environments = [environment.environment_id for environment in by_device(sites)[chosen]]
-    found = freeze_calibrations(engine, expansion.sweep.name, environments)
+    with disposing(connect(db)) as engine:
+        if processes and _measure(engine, expansion):
+            typer.secho(
+                "stopped before all processes had run; the same command measures more of them",
+                fg="yellow",
+            )
+            return INTERRUPTED
+        environments = [environment.environment_id for environment in by_device(sites)[chosen]]
+        found = freeze_calibrations(engine, expansion.sweep.name, environments)
     if not found:
         typer.echo("no comparison was measured in two processes or more: nothing is calibrated")
         return UNANSWERED

@@ -6,6 +6,7 @@ import platform
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from rich.table import Table
 
 from orchestrator.commands.options import Database
 from orchestrator.text_table import output
-from store.open.engine import Engine, connect
+from store.open.engine import Engine, connect, disposing
 from store.read.queries import calibration_rows
 from store.rows.frames import rows_of
 from store.rows.location import location, sqlite_path
@@ -93,22 +94,23 @@ def doctor(db: Database = None) -> None:
     )
     for label, line in disturbances():
         table.add_row(label, line)
-    engine = optional_value("store", lambda: _store(db), None)
-    with optional("calibrations"):
-        for line in calibration_lines(
-            engine, [environment.environment_id for environment in environments.values()]
-        ):
-            table.add_row("processes", line)
-    console.print(table)
-    _print_notes(console, take_unmeasured())
-    passed = [
-        optional_value(f"noise on {device}", partial(_null_test, console, device), False)
-        for device in environments
-    ]
-    for device, environment in environments.items():
-        with optional(f"peaks of {device}"):
-            _measure_peaks(console, environment, engine)
-    _print_notes(console, take_unmeasured())
+    with ExitStack() as opened:
+        engine = optional_value("store", lambda: opened.enter_context(_store(db)), None)
+        with optional("calibrations"):
+            for line in calibration_lines(
+                engine, [environment.environment_id for environment in environments.values()]
+            ):
+                table.add_row("processes", line)
+        console.print(table)
+        _print_notes(console, take_unmeasured())
+        passed = [
+            optional_value(f"noise on {device}", partial(_null_test, console, device), False)
+            for device in environments
+        ]
+        for device, environment in environments.items():
+            with optional(f"peaks of {device}"):
+                _measure_peaks(console, environment, engine)
+        _print_notes(console, take_unmeasured())
     stored = (
         "stored with the environment"
         if engine is not None
@@ -124,10 +126,10 @@ def _print_notes(console: Console, notes: Iterable[str]) -> None:
         console.print(note, style="yellow", highlight=False)
 
 
-def _store(db: str | None) -> Engine | None:
+def _store(db: str | None) -> AbstractContextManager[Engine | None]:
     """The store at `db`, or at its default place if there is one."""
     path = sqlite_path(location(db))
-    return connect(db) if db or path is None or path.exists() else None
+    return disposing(connect(db)) if db or path is None or path.exists() else nullcontext()
 
 
 def calibration_lines(

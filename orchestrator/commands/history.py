@@ -10,7 +10,7 @@ import typer
 
 from orchestrator import text_table
 from orchestrator.commands.options import Database, SweepName, TableOrJson
-from store.open.engine import connect_readonly
+from store.open.engine import connect_readonly, disposing
 from store.read.evidence.history import sweep_trends
 from sweeps.model.metrics import INTERVAL
 from sweeps.stats.trends import Trend
@@ -40,7 +40,8 @@ def history(
     """
     if since and not re.fullmatch(r"\d{4}-\d\d-\d\d", since):
         raise typer.BadParameter(f"{since!r} is no day; write 2026-11-23", param_hint="--since")
-    trends = sweep_trends(connect_readonly(db), name, metric)
+    with disposing(connect_readonly(db)) as engine:
+        trends = sweep_trends(engine, name, metric)
     if form == "json":
         typer.echo(json.dumps([_as_dict(trend) for trend in trends], indent=2))
     else:

@@ -18,7 +18,7 @@ from orchestrator.plan import planning
 from orchestrator.plan.planning import find_source, make_plan
 from orchestrator.plan.sites import Site
 from store.errors import StoreError, StoreOutageError
-from store.open.engine import Engine, connect, connect_readonly
+from store.open.engine import Engine, connect, connect_readonly, disposing
 from store.read.nsys_export import read_nsys
 from store.write.merge import merge_stores
 from store.write.queue import progress
@@ -172,23 +172,24 @@ def import_files(
     source = find_source(sweep, db) if sweep else None
     auto = device or planning.preferred(devices())
     expansion = source.load(auto=auto) if source else None
-    engine = connect(db)
-    recorded: list[RecordedTrace] = []
-    fresh = record_imported(
-        engine,
-        outcomes,
-        lambda connection: recorded.extend(record_traces(connection, traces, requested)),
-    )
-    store_arm_labels(engine, planning.job_arm_labels(outcome.job for outcome in outcomes))
-    if outcomes or not traces:
-        known = len(outcomes) - fresh
-        typer.echo(
-            f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else "")
+    with disposing(connect(db)) as engine:
+        recorded: list[RecordedTrace] = []
+        fresh = record_imported(
+            engine,
+            outcomes,
+            lambda connection: recorded.extend(record_traces(connection, traces, requested)),
         )
-    for each in recorded:
-        _show(each)
-    if expansion is not None:
-        _link(engine, expansion, outcomes)
+        store_arm_labels(engine, planning.job_arm_labels(outcome.job for outcome in outcomes))
+        if outcomes or not traces:
+            known = len(outcomes) - fresh
+            typer.echo(
+                f"{fresh} outcomes imported"
+                + (f", {known} were in the store already" if known else "")
+            )
+        for each in recorded:
+            _show(each)
+        if expansion is not None:
+            _link(engine, expansion, outcomes)
 
 
 def file_format(path: Path) -> ImportFormat:
@@ -359,7 +360,8 @@ def import_published(names: Iterable[Path], *, db: str | None) -> None:
     sets = [load_reference(str(name)) for name in names] or [
         load_reference(name) for name in shipped_references()
     ]
-    changed = import_references(connect(db), sets)
+    with disposing(connect(db)) as engine:
+        changed = import_references(engine, sets)
     for each in sets:
         state = "imported" if changed[each.name] else "was in the store already"
         typer.echo(f"{each.name} ({count(len(each.rows), 'row')}) {state}: {each.environment}")
@@ -373,8 +375,8 @@ def merge(
     db: Database = None,
 ) -> None:
     """Bring what another store measured into this one."""
-    source = connect_readonly(other)
-    merged = merge_stores(connect(db), source)
+    with disposing(connect_readonly(other)) as source, disposing(connect(db)) as engine:
+        merged = merge_stores(engine, source)
     for sweep in merged.sweeps:
         state = "came" if sweep.new else "was here already"
         if sweep.here != sweep.name:

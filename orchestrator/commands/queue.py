@@ -16,7 +16,7 @@ from orchestrator.commands.options import Database, DeviceOption, SweepFile, Swe
 from orchestrator.plan import planning
 from orchestrator.plan.planning import command_options, find_source
 from store.errors import StoreError
-from store.open.engine import Engine, connect, connect_readonly
+from store.open.engine import Engine, connect, connect_readonly, disposing
 from store.write import submissions
 from store.write.submissions import Submission
 from sweeps.model.condition import Device
@@ -176,8 +176,5 @@ def _store(db: str | None, *, new: bool = True) -> Iterator[Engine]:
     """Raises `NoStoreError` where there is none and no `new` one may be made."""
     if not new:
         connect_readonly(db).dispose()
-    engine = connect(db)
-    try:
+    with disposing(connect(db)) as engine:
         yield engine
-    finally:
-        engine.dispose()

@@ -41,7 +41,7 @@ from orchestrator.plan.time_budget import (
     limit_text,
     whole_limit_s,
 )
-from store.open.engine import Engine, connect, connect_readonly
+from store.open.engine import Engine, connect, connect_readonly, disposing
 from store.read.answers import Doubt, doubted
 from store.write import queue
 from sweeps.language.expand import Expansion
@@ -195,9 +195,8 @@ def run_sweep(
         requested = comparison_ids(expansion.jobs)  # sizes that `--refine` adds owe no answer
         _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
-        engine = connect(db)
         # the last connection that is closed writes SQLite's log into the file itself
-        stack.callback(engine.dispose)
+        engine = stack.enter_context(disposing(connect(db)))
         limit_s = limit_s_of(expansion, engine, sites, more=more, time_s=time_s)
         refinement, time_budget = None, None
         if limit_s is not None:
@@ -239,15 +238,15 @@ def run_sweep(
             show_stop("another run has the host or the jobs, and this one waits no longer:")
     sweep_text = f"{shlex.quote(str(file))}{command_options(db, device, ray_address)}"
     _show_report(console, db, expansion.sweep.name, sweep_text)  # `conclude_run` prints the rest
-    with ExitStack() as stack:
-        stack.callback(engine.dispose)
+    with disposing(engine):
         return conclude_run(console, engine, result.plan, sweep_text, requested if more else None)
 
 
 def _submitted(file: Path, db: str | None, submission: int) -> SweepSource:
     from store.write.submissions import find_submission
 
-    return SweepSource(file, find_submission(connect_readonly(db), submission).text)
+    with disposing(connect_readonly(db)) as engine:
+        return SweepSource(file, find_submission(engine, submission).text)
 
 
 def _show_report(console: "Console", db: str | None, name: str, sweep_text: str) -> None:
@@ -383,18 +382,20 @@ def plan(
     source = find_source(file, db)
     expansion = source.load(auto=auto)
     require_feasible(expansion, sites, devices=False)
-    engine, searched = existing_store(db), ""
-    limit_s, grid = whole_limit_s(expansion), expansion.sweep.search is None
-    if limit_s is not None or (
-        engine is not None and grid and "image_size" in expansion.sweep.axes
-    ):
-        from orchestrator.loop.refinement import Refinement
+    searched = ""
+    with existing_store(db) as engine:
+        limit_s, grid = whole_limit_s(expansion), expansion.sweep.search is None
+        if limit_s is not None or (
+            engine is not None and grid and "image_size" in expansion.sweep.axes
+        ):
+            from orchestrator.loop.refinement import Refinement
 
-        refinement = Refinement(expansion, engine, source.load(auto=auto, between=True))
-        expansion = refinement.requested(inf if limit_s is None else limit_s)
-        searched = refinement.described() or refinement.added(places_of(sites))
-    left, shown = make_plan(expansion, engine, sites), preview(expansion)
-    stale = {} if engine is None else left.stale(engine)
+            refinement = Refinement(expansion, engine, source.load(auto=auto, between=True))
+            expansion = refinement.requested(inf if limit_s is None else limit_s)
+            searched = refinement.described() or refinement.added(places_of(sites))
+        left = make_plan(expansion, engine, sites)
+        stale = {} if engine is None else left.stale(engine)
+    shown = preview(expansion)
     if form == "json":
         typer.echo(json.dumps(planning.plan_as_dict(left, shown, stale), indent=1))
     else:

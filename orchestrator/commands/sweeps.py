@@ -12,7 +12,7 @@ import typer
 from orchestrator import text_table
 from orchestrator.commands.options import Database, SweepName
 from store.errors import StoreError
-from store.open.engine import Engine, connect, connect_readonly
+from store.open.engine import Engine, connect, connect_readonly, disposing
 from store.rows.location import check_exists, database_option, location, sqlite_path
 from sweeps.model.metrics import INTERVAL
 from sweeps.number_format import count
@@ -78,27 +78,29 @@ def _status_lines(name: str | None, db: str | None) -> Iterator[str]:
     from store.schema.tables import STATES
     from store.write.submissions import submissions
 
-    engine = connect_readonly(db)
-    queued = [
-        (str(each.id), each.name, each.state, str(each.priority), each.submitted_by, each.why)
-        for each in submissions(engine)
-        if name in (None, each.name)
-    ]
-    if queued:
-        yield from text_table.table_lines(("ID", "sweep", "state", "priority", "by", "why"), queued)
-        yield ""
-    known = name in {sweep["name"] for sweep in sweep_summaries(engine)}
-    if name is not None and queued and not known:
-        return  # it has not begun
-    chosen = None if name is None else find_sweep(engine, name)["id"]
-    rows = []
-    for sweep in sweep_summaries(engine):
-        if chosen in (None, sweep["id"]):
-            jobs = [f"{sweep[state]} {state}" for state in STATES if sweep[state]]
-            measured = f"{sweep['measured']} of {sweep['comparisons']}"
-            counts = (str(sweep[name]) for name in ("unclear", "insufficient", "failures"))
-            states = (", ".join(jobs) or "none", measured, *counts)
-            rows.append((sweep["name"], sweep["submitted_at"], *states, sweep["question"]))
+    with disposing(connect_readonly(db)) as engine:
+        queued = [
+            (str(each.id), each.name, each.state, str(each.priority), each.submitted_by, each.why)
+            for each in submissions(engine)
+            if name in (None, each.name)
+        ]
+        if queued:
+            yield from text_table.table_lines(
+                ("ID", "sweep", "state", "priority", "by", "why"), queued
+            )
+            yield ""
+        known = name in {sweep["name"] for sweep in sweep_summaries(engine)}
+        if name is not None and queued and not known:
+            return  # it has not begun
+        chosen = None if name is None else find_sweep(engine, name)["id"]
+        rows = []
+        for sweep in sweep_summaries(engine):
+            if chosen in (None, sweep["id"]):
+                jobs = [f"{sweep[state]} {state}" for state in STATES if sweep[state]]
+                measured = f"{sweep['measured']} of {sweep['comparisons']}"
+                counts = (str(sweep[name]) for name in ("unclear", "insufficient", "failures"))
+                states = (", ".join(jobs) or "none", measured, *counts)
+                rows.append((sweep["name"], sweep["submitted_at"], *states, sweep["question"]))
     if not rows and not queued:
         raise StoreError("the store holds no sweep; run one: breakeven run quickstart")
     counted = ("measured", "unclear", "insufficient", "failed")
@@ -159,13 +161,13 @@ def reanalyse_stored(
     from store.write.submission import label_stored_arms
     from workers.methods.arm_labels import params_label
 
-    engine = _existing(db)
-    if name is not None:
-        find_sweep(engine, name)
-    with Display(text_table.output()) as display:
-        derived = reanalyse(engine, name, processes=processes, show=display.advance)
-    typer.echo(f"{derived} comparisons analysed again")
-    label_stored_arms(engine, params_label)
+    with disposing(_existing(db)) as engine:
+        if name is not None:
+            find_sweep(engine, name)
+        with Display(text_table.output()) as display:
+            derived = reanalyse(engine, name, processes=processes, show=display.advance)
+        typer.echo(f"{derived} comparisons analysed again")
+        label_stored_arms(engine, params_label)
 
 
 def archive(
@@ -188,8 +190,8 @@ def archive(
     """
     from store.write.archive import archive_samples
 
-    engine = _existing(db)
-    moved = archive_samples(engine, before.replace(tzinfo=UTC).timestamp(), to)
+    with disposing(_existing(db)) as engine:
+        moved = archive_samples(engine, before.replace(tzinfo=UTC).timestamp(), to)
     typer.echo(
         f"samples of {count(moved.attempts, 'attempt')} moved to {moved.folder}:"
         f" {moved.stored_bytes:,} bytes of the store, {moved.file_bytes:,} bytes of files"

@@ -11,7 +11,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -23,7 +23,7 @@ from orchestrator.plan.preview import Preview, preview_as_list, preview_lines
 from orchestrator.plan.sites import NodeRequirement, Site, by_device, demand_text, require_sites
 from orchestrator.plan.time_budget import comparison_ids, upper_bound_seconds
 from store.errors import NoStoreError
-from store.open.engine import Engine, connect_readonly
+from store.open.engine import Engine, connect_readonly, disposing
 from store.read.answers import Change, Round, stale_answers
 from store.read.answers import answers as stored_answers
 from store.read.queries import stored_sweeps
@@ -324,8 +324,8 @@ def find_source(given: Path, db: str | None) -> SweepSource:
     if given.is_file():
         return SweepSource(given)
     name, shipped = given.name.removesuffix(".yaml"), shipped_sweeps()
-    engine = existing_store(db)
-    stored = {} if engine is None else stored_sweeps(engine)
+    with existing_store(db) as engine:
+        stored = {} if engine is None else stored_sweeps(engine)
     if str(given) == name:
         if (file := Path(f"{name}.yaml")).is_file():
             return SweepSource(file)
@@ -354,12 +354,14 @@ def command_options(
     )
 
 
-def existing_store(db: str | None) -> Engine | None:
+@contextmanager
+def existing_store(db: str | None) -> Iterator[Engine | None]:
     """The store, open for reading; `None` if there is none yet, or nothing in it."""
-    try:
-        return connect_readonly(db)
-    except NoStoreError:
-        return None
+    with ExitStack() as stack:
+        engine = None
+        with suppress(NoStoreError):
+            engine = stack.enter_context(disposing(connect_readonly(db)))
+        yield engine
 
 
 def require_feasible(

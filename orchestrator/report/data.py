@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pandas as pd
 
-from store.open.engine import connect_readonly
+from store.open.engine import connect_readonly, disposing
 from store.read.advice.timed_arms import provenance_rows
 from store.read.audits import MAX_AUDITED, audit_of_sweep
 from store.read.curves import CurveKey, curve_costs, label_hosts
@@ -135,45 +135,45 @@ def load_report(db: str | None, name: str) -> Report:
     """The report of the newest revision of the sweep called `name`. Raises `StoreError` for an
     unknown name.
     """
-    engine = connect_readonly(db)
-    found = find_sweep(engine, name)
-    speedups = sweep_rows(engine, name, "speedup")
-    executions = execution_rows(engine, name)
-    cost_models, profiles = (sweep_rows(engine, name, view) for view in ("cost_model", "profile"))
-    report = Report(
-        name,
-        found["question"],
-        found["text"],
-        sweep_rows(engine, name, "effect"),
-        with_system_notes(speedups, executions),
-        sweep_rows(engine, name, "break_even"),
-        cost_models,
-        sweep_rows(engine, name, "failures"),
-        sweep_rows(engine, name, "accuracy"),
-        sweep_rows(engine, name, "quality"),
-        sweep_rows(engine, name, "generation"),
-        zeroshot_rows(engine, name),
-        pd.concat(
-            [
-                states(engine, name, kind).assign(kind=kind)
-                for kind, spec in KINDS.items()
-                if not spec.timed
-            ]
-        ),
-        beside_controls(engine, name, tuning_control),
-        executions,
-        profiles,
-        counter_rows(engine, name),
-        provenance_rows(engine, name),
-        operator_rows(engine, profiles["profile_id"]),
-        curve_costs(engine, cost_models, speedups),
-        _compile_s(sweep_rows(engine, name, "arm")) if _is_compiled(speedups) else {},
-        peaks_of_hosts(engine, zip(speedups["environment"], speedups["host"], strict=True)),
-        database_option(db),
-        audit_of_sweep(engine, name, params_label) if len(speedups) <= MAX_AUDITED else None,
-    )
-    engine.dispose()
-    return report
+    with disposing(connect_readonly(db)) as engine:
+        found = find_sweep(engine, name)
+        speedups = sweep_rows(engine, name, "speedup")
+        executions = execution_rows(engine, name)
+        cost_models, profiles = (
+            sweep_rows(engine, name, view) for view in ("cost_model", "profile")
+        )
+        return Report(
+            name,
+            found["question"],
+            found["text"],
+            sweep_rows(engine, name, "effect"),
+            with_system_notes(speedups, executions),
+            sweep_rows(engine, name, "break_even"),
+            cost_models,
+            sweep_rows(engine, name, "failures"),
+            sweep_rows(engine, name, "accuracy"),
+            sweep_rows(engine, name, "quality"),
+            sweep_rows(engine, name, "generation"),
+            zeroshot_rows(engine, name),
+            pd.concat(
+                [
+                    states(engine, name, kind).assign(kind=kind)
+                    for kind, spec in KINDS.items()
+                    if not spec.timed
+                ]
+            ),
+            beside_controls(engine, name, tuning_control),
+            executions,
+            profiles,
+            counter_rows(engine, name),
+            provenance_rows(engine, name),
+            operator_rows(engine, profiles["profile_id"]),
+            curve_costs(engine, cost_models, speedups),
+            _compile_s(sweep_rows(engine, name, "arm")) if _is_compiled(speedups) else {},
+            peaks_of_hosts(engine, zip(speedups["environment"], speedups["host"], strict=True)),
+            database_option(db),
+            audit_of_sweep(engine, name, params_label) if len(speedups) <= MAX_AUDITED else None,
+        )
 
 
 def with_system_notes(points: pd.DataFrame, executions: pd.DataFrame) -> pd.DataFrame:

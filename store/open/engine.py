@@ -1,6 +1,8 @@
 """Engines: a store opened for writing or for reading alone, and a mark of what it contains."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -33,13 +35,23 @@ from store.rows.location import (
     reading_mode,
     sqlite_path,
 )
-from store.rows.transactions import BUSY_S, explain_errors, reading
+from store.rows.transactions import BUSY_S, explain_errors, file_identity, reading
 
 __all__ = [
     "Engine",  # for the type annotations of those who may not import SQLAlchemy
     "connect",
     "connect_readonly",
+    "disposing",
 ]
+
+
+@contextmanager
+def disposing(engine: Engine) -> Iterator[Engine]:
+    """The engine, whose connections are closed when the block ends."""
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 def connect(url: str | None = None) -> Engine:
@@ -55,8 +67,12 @@ def connect(url: str | None = None) -> Engine:
     engine = (
         _server_engine(where) if not where.startswith("sqlite") else _sqlite_engine(path, "rwc")
     )
-    with explain_errors(display_name(where)):
-        migrate(engine)
+    try:
+        with explain_errors(display_name(where)):
+            migrate(engine)
+    except BaseException:
+        engine.dispose()
+        raise
     return engine
 
 
@@ -80,7 +96,7 @@ def connect_readonly(url: str | None = None) -> Engine:
             if not views_are_current(engine):
                 engine.dispose()  # its connection has no views of today
                 event.listen(engine, "connect", partial(_add_views, engine))
-    except Exception:
+    except BaseException:
         engine.dispose()
         raise
     return engine
@@ -134,12 +150,14 @@ def _sqlite_engine(path: Path | None, mode: str) -> Engine:
         "sqlite://", creator=opened, poolclass=StaticPool if path is None else QueuePool
     )
     engine.url = make_url("sqlite://").set(database=str(path) if path else None)
-    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "connect", partial(_set_pragmas, path))
     event.listen(engine, "begin", _begin)
     return engine
 
 
-def _set_pragmas(connection: sqlite3.Connection, _record: Any) -> None:
+def _set_pragmas(path: Path | None, connection: sqlite3.Connection, record: Any) -> None:
+    if path is not None:
+        record.info["file"] = file_identity(path)
     connection.execute("PRAGMA foreign_keys = ON")
     # NORMAL: a commit survives the death of any process; after a power cut the last commits may be
     # missing, the file is whole,
@@ -184,8 +202,7 @@ def state_mark(url: str | None = None) -> str:
     if path is not None:
         with explain_errors(display_name(where)):
             return _sqlite_mark(path)
-    engine = connect_readonly(url)
-    try:
+    with disposing(connect_readonly(url)) as engine:
         if engine.dialect.name != "postgresql":
             return f"{where} {next(_NUMBERS)}"  # a store in memory: nothing is kept
         with reading(engine) as connection:
@@ -193,8 +210,13 @@ def state_mark(url: str | None = None) -> str:
                 select(cast(func.pg_current_snapshot(), Text))
             ).scalar_one()
             return f"{where} {snapshot}"
-    finally:
-        engine.dispose()
+
+
+def close_watches() -> None:
+    """Close the connections that marks were read from; later marks differ from those before."""
+    with _LOCK:
+        while _WATCHES:
+            _WATCHES.popitem()[1].connection.close()
 
 
 def _sqlite_mark(path: Path) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import BindParameter, ColumnElement, Engine, Row, and_, bindparam, select
 
 from store.rows.placement import Place
-from store.rows.transactions import fetch_values, reading, rows_in
+from store.rows.transactions import fetch_values, reading, retried, rows_in
 from store.schema.tables import (
     ARM_RESULT,
     ATTEMPT,
@@ -101,6 +101,7 @@ class RoundAtPlace(NamedTuple):
     round: int
 
 
+@retried
 def answers(
     engine: Engine, comparisons: Mapping[str, Protocol], environment_ids: Collection[str]
 ) -> Answers:

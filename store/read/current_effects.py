@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Engine, Row, func, select
 
 from store.derive.break_evens import effect_point
 from store.rows.placement import Place
-from store.rows.transactions import batches, fetch_values, reading, rows_in
+from store.rows.transactions import batches, fetch_values, reading, retried, rows_in
 from store.schema.tables import (
     ATTEMPT,
     EFFECT,
@@ -68,6 +68,7 @@ class CurrentEffect(NamedTuple):
         return effect_point(self.effect, x, alpha, work=work)
 
 
+@retried
 def load_effects(
     engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]
 ) -> list[CurrentEffect]:
@@ -100,6 +101,7 @@ def measured_s(engine: Engine, sweep: str, environment_ids: Collection[str]) -> 
     return _total_s(engine, ATTEMPT.c.job.in_(jobs), environment_ids)
 
 
+@retried
 def first_run_s(
     engine: Engine, comparison_ids: Collection[str], environment_ids: Collection[str]
 ) -> float:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, Row, case, distinct, exists, func, se
 from store.read.queries import find_sweep
 from store.rows.owners import LEASE_S
 from store.rows.profiles import best_peaks
-from store.rows.transactions import database_time, reading
+from store.rows.transactions import database_time, reading, retried
 from store.schema.tables import (
     ATTEMPT,
     CALIBRATION,
@@ -156,6 +156,7 @@ def run_progress(engine: Engine, now: float | None = None) -> list[RunProgress]:
         return [_progress(connection, row, now) for row in connection.execute(groups).all()]
 
 
+@retried
 def seconds_left(
     engine: Engine, sweep: int, *, starting: int = 0, now: float | None = None
 ) -> float | None:
@@ -261,6 +262,7 @@ def _estimate(payload: str) -> float:
     return _ESTIMATES[digest]
 
 
+@retried
 def failure_classes(engine: Engine, sweep: str, most: int = 50) -> list[FailureClass]:
     """The failures of comparisons of the newest revision of a sweep that an environment has nothing
     else of, most frequent first.

@@ -15,7 +15,7 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError
 
 from store.errors import StoreError
-from store.open.engine import connect_readonly
+from store.open.engine import connect_readonly, disposing
 from store.rows.location import display_name, location, sqlite_path
 from store.rows.transactions import store_error
 from sweeps.model.flags import FLAGS
@@ -161,19 +161,18 @@ class _Guard:
 
 @contextmanager
 def _on_sqlite(where: str, sql: str, guard: _Guard) -> Iterator[Any]:
-    engine = connect_readonly(where)
-    try:
-        with closing(engine.raw_connection()) as pooled:
-            connection: Any = pooled.driver_connection
-            connection.execute("PRAGMA temp_store = MEMORY")
-            for limit, value in LIMITS.items():
-                connection.setlimit(limit, value)
-            connection.set_authorizer(guard.allows)
-            connection.set_progress_handler(guard.stops, STEPS)
-            with _explain_refusal(guard, where, connection):
-                yield connection.execute(sql)
-    finally:
-        engine.dispose()
+    with (
+        disposing(connect_readonly(where)) as engine,
+        closing(engine.raw_connection()) as pooled,
+    ):
+        connection: Any = pooled.driver_connection
+        connection.execute("PRAGMA temp_store = MEMORY")
+        for limit, value in LIMITS.items():
+            connection.setlimit(limit, value)
+        connection.set_authorizer(guard.allows)
+        connection.set_progress_handler(guard.stops, STEPS)
+        with _explain_refusal(guard, where, connection):
+            yield connection.execute(sql)
 
 
 @contextmanager

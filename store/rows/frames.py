@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from sqlalchemy import ColumnElement, Engine, Executable, Select
 
-from store.rows.transactions import batches, reading
+from store.rows.transactions import batches, reading, retried
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +48,7 @@ def _cells(column: "pd.Series[Any]", convert: Callable[[Any], object] | None) ->
     ]
 
 
+@retried
 def read_frame(engine: Engine, statement: Executable) -> "pd.DataFrame":
     """The rows that a statement selects, as a frame."""
     import pandas as pd  # takes half a second, which commands without frames are to be spared

@@ -2,17 +2,20 @@
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Engine, Executable, Row, Select, func, select
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
-from store.errors import StoreError, StoreOutageError
+from store.errors import ServerAwayError, StoreError, StoreOutageError
 from store.rows.location import display_name
 
 _T = TypeVar("_T")
+_Given = ParamSpec("_Given")
 BUSY_S = 30.0
 """How long a writer waits for another one; every write transaction is short."""
 RECONNECT_S = 60.0
@@ -37,9 +40,51 @@ def writing(engine: Engine) -> Iterator[Connection]:
         _connected(engine).execution_options(writing=True) as connection,
         connection.begin(),
     ):
+        check_same_file(engine, connection)
         if connection.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(WRITER_LOCK)))
         yield connection
+
+
+def check_same_file(engine: Engine, connection: Connection) -> None:
+    """Raise `StoreOutageError` where the file that a connection has open is no longer at its path:
+    what is written to it would be lost.
+    """
+    opened = connection.info.get("file")
+    if opened is not None and file_identity(engine.url.database or "") != opened:
+        raise StoreOutageError(
+            f"{display_name(engine.url)} was deleted, moved or replaced while this program had it"
+            " open: nothing more is stored; put it back, and the same command goes on, or run again"
+            " into a new store"
+        )
+
+
+def file_identity(path: str | Path) -> tuple[int, int] | None:
+    """Equal for the same file; `None` where nothing is at `path`."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def retried(transaction: Callable[_Given, _T]) -> Callable[_Given, _T]:
+    """The function, which is called again for `RECONNECT_S` where the server goes away meanwhile,
+    such as one that restarts in the middle of its transaction.
+    """
+
+    @wraps(transaction)
+    def until_done(*given: _Given.args, **named: _Given.kwargs) -> _T:
+        until = time.monotonic() + RECONNECT_S
+        while True:
+            try:
+                return transaction(*given, **named)
+            except ServerAwayError:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.5)
+
+    return until_done
 
 
 def database_time(connection: Connection) -> float:
@@ -55,12 +100,14 @@ _CLOCKS = {
 }
 
 
+@retried
 def fetch(engine: Engine, statement: Executable) -> Sequence[Row[*tuple[Any, ...]]]:
     """The rows that a statement selects, read in a transaction of their own."""
     with reading(engine) as connection:
         return connection.execute(statement).all()
 
 
+@retried
 def fetch_values(engine: Engine, statement: Executable) -> Sequence[Any]:
     """The first column of the rows that a statement selects."""
     with reading(engine) as connection:
@@ -148,10 +195,12 @@ def store_error(error: Exception, where: str) -> StoreError:
         for pattern, meaning in meanings.items():
             if pattern in message.lower():
                 return kind(f"{where} {meaning}")
-    kind = (
-        StoreOutageError if isinstance(error, OperationalError) and _is_away(error) else StoreError
-    )
-    return kind(f"{where}: {type(cause).__name__}: {message}")
+    if isinstance(error, OperationalError) and _is_away(error):
+        return ServerAwayError(
+            f"{where} does not answer: {type(cause).__name__}: {message}; once it is back the same"
+            " command goes on"
+        )
+    return StoreError(f"{where}: {type(cause).__name__}: {message}")
 
 
 def _is_away(error: OperationalError) -> bool:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from sqlalchemy import Connection, Engine
 
 from store.derive.sample_store import Compute, Spread, compute_here
-from store.open.engine import connect_readonly
+from store.open.engine import connect_readonly, disposing
 from store.rows.transactions import reading
 
 _T = TypeVar("_T")
@@ -44,25 +44,20 @@ def spread_over(engine: Engine, comparisons: int, processes: int | None = None) 
     context.set_forkserver_preload(
         ["store.derive.effects", "store.derive.break_evens", "scipy.stats"]
     )
-    with ProcessPoolExecutor(processes, context, _open_store, (url,)) as pool:
+    with ProcessPoolExecutor(processes, context, _follow_parent) as pool:
 
         def spread(
             compute: Compute[_T, _R], _connection: Connection, tasks: Sequence[_T]
         ) -> list[_R]:
             size = -(-len(tasks) // (PARTS * processes)) or 1
             parts = [tasks[start : start + size] for start in range(0, len(tasks), size)]
-            return list(chain.from_iterable(pool.map(partial(_compute, compute), parts)))
+            return list(chain.from_iterable(pool.map(partial(_compute, url, compute), parts)))
 
         yield spread
 
 
-_ENGINES: list[Engine] = []
-"""That of a process of the pool."""
-
-
-def _open_store(url: str) -> None:
+def _follow_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-    _ENGINES.append(connect_readonly(url))
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -74,6 +69,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _compute(compute: Compute[_T, _R], tasks: Sequence[_T]) -> list[_R]:
-    with reading(_ENGINES[0]) as connection:
+def _compute(url: str, compute: Compute[_T, _R], tasks: Sequence[_T]) -> list[_R]:
+    with disposing(connect_readonly(url)) as engine, reading(engine) as connection:
         return compute(connection, tasks)

@@ -20,6 +20,7 @@ from sqlalchemy import (
     select,
 )
 
+from store.open.engine import disposing
 from store.rows.frames import read_frame
 from store.rows.samples import stored_samples, unpack_samples
 from store.rows.transactions import fetch, reading
@@ -114,12 +115,13 @@ def write_public_store(path: Path, frames: "Mapping[str, pd.DataFrame]") -> None
     """Write the frames as tables of a new SQLite file at `path`, with an index for each of `KEYS`.
     Equal frames make equal files.
     """
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
+    with (
+        disposing(create_engine(f"sqlite:///{path}")) as engine,
+        engine.begin() as connection,
+    ):
         for name, frame in frames.items():
             frame.to_sql(name, connection, index=False)
             keys = [key for key in KEYS if key in frame]
             table = Table(name, MetaData(), *(Column(key) for key in keys))
             for key in keys:
                 Index(f"ix_{name}_{key}", table.c[key]).create(connection)
-    engine.dispose()

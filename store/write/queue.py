@@ -21,12 +21,12 @@ from sqlalchemy import (
 )
 
 from store.errors import StoreError
-from store.open.engine import connect, connect_readonly
+from store.open.engine import connect, connect_readonly, disposing
 from store.rows import placement
 from store.rows.owners import is_alive, owner
 from store.rows.placement import Capacity, Place
 from store.rows.row_mapping import insert_jobs, link_jobs
-from store.rows.transactions import database_time, fetch, fetch_values, reading, writing
+from store.rows.transactions import database_time, fetch, fetch_values, reading, retried, writing
 from store.schema.tables import JOB, PANEL_PROGRESS, PENDING, STATES, SWEEP, SWEEP_JOB, named
 from sweeps.model.condition import Device
 from sweeps.model.job import Job, Occupation
@@ -87,6 +87,7 @@ class Progress(NamedTuple):
         return self.counts["waiting"] + self.counts["running"]
 
 
+@retried
 def claim(
     engine: Engine,
     sweep_id: int,
@@ -149,6 +150,7 @@ _LEASE = (
 )
 
 
+@retried
 def renew(engine: Engine, owner: str) -> int:
     """Show that `owner` is alive, so that its leases and pins hold. Returns how many leases it
     holds.
@@ -159,6 +161,7 @@ def renew(engine: Engine, owner: str) -> int:
         return connection.execute(now.where(RUNNING, JOB.c.owner == owner)).rowcount
 
 
+@retried
 def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None) -> None:
     """Give a claimed job back to the queue; an `outcome` is kept as an attempt that answers
     nothing, because it is tried again.
@@ -170,6 +173,7 @@ def release(engine: Engine, row: int, owner: str, outcome: Outcome | None = None
         _give_up(connection, row, owner, "waiting", attempt)
 
 
+@retried
 def split(
     engine: Engine, row: int, owner: str, parts: Sequence[Job], outcome: Outcome | None = None
 ) -> list[int]:
@@ -202,6 +206,7 @@ def split(
     return children
 
 
+@retried
 def recover(engine: Engine) -> int:
     """Put running jobs whose owner is dead back to waiting. Returns how many.
 
@@ -237,21 +242,13 @@ def derive_before_reading(db: str | None) -> str | None:
     be read is left to whoever opens it.
     """
     try:
-        engine = connect_readonly(db)
+        with disposing(connect_readonly(db)) as engine:
+            lacking = lacks_curves(engine)
     except StoreError:
         return db
-    try:
-        lacking = lacks_curves(engine)
-    except StoreError:
-        return db
-    finally:
-        engine.dispose()
     if lacking:
-        engine = connect(db)
-        try:
+        with disposing(connect(db)) as engine:
             derive_left_over(engine)
-        finally:
-            engine.dispose()
     return db
 
 
@@ -276,6 +273,7 @@ def demands(engine: Engine, sweep_id: int) -> set[str]:
     return {row.resources for row in _waiting(engine, sweep_id)}
 
 
+@retried
 def pins(engine: Engine, name: str) -> dict[placement.Group, Place]:
     """The places that other live dispatchers have chosen for groups of jobs of the sweep called
     `name`.
@@ -287,6 +285,7 @@ def pins(engine: Engine, name: str) -> dict[placement.Group, Place]:
         }
 
 
+@retried
 def held(engine: Engine, sweep_id: int) -> list[LeaseHolder]:
     """The dispatchers, other than this process, that jobs of the sweep are running for, or that
     have pinned such as wait.
@@ -321,6 +320,7 @@ def held_jobs(engine: Engine, sweep_id: int) -> list[Job]:
     return [Job.model_validate_json(row.payload) for row in fetch(engine, query)]
 
 
+@retried
 def progress(engine: Engine, sweep_id: int) -> Progress:
     """How far the sweep in row `sweep_id` is. Raises `StoreError` if there is none."""
     states = (

@@ -27,7 +27,7 @@ from store.rows.row_mapping import (
     insert_new,
     insert_row,
 )
-from store.rows.transactions import batches, writing
+from store.rows.transactions import batches, retried, writing
 from store.schema.tables import (
     ARM_RESULT,
     ATTEMPT,
@@ -80,6 +80,7 @@ class LeaseError(StoreError):
     """The owner no longer holds the job: another dispatcher took it over, or it was cancelled."""
 
 
+@retried
 def record(
     engine: Engine, row: int | None, owner: str | None, outcome: Outcome, *, defer: bool = False
 ) -> bool:
@@ -114,6 +115,7 @@ def record(
     return True
 
 
+@retried
 def derive_pending(engine: Engine) -> None:
     """Derive the curves and panels of what was recorded with `defer`."""
     load_distributions()

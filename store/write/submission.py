@@ -20,6 +20,7 @@ from store.rows.transactions import (
     fetch,
     fetch_values,
     reading,
+    retried,
     rows_in,
     writing,
 )
@@ -40,6 +41,7 @@ from sweeps.model.job import Comparison, Job, Protocol
 from sweeps.model.outcome import ANSWERING_FAILURES
 
 
+@retried
 def store_arm_labels(engine: Engine, labels: Mapping[str, str]) -> None:
     """Store the label of each `arm_id`; nothing is written where they are stored already."""
     known = {row.arm_id: row.label for row in fetch(engine, select(ARM_LABEL))}
@@ -169,11 +171,12 @@ class NewSweep(NamedTuple):
     """Retry and limits."""
 
 
+@retried
 def submit_sweep(
     engine: Engine,
     new: NewSweep,
-    comparisons: Iterable[Requested],
-    jobs: Iterable[Job | PlannedWork],
+    comparisons: Collection[Requested],
+    jobs: Collection[Job | PlannedWork],
     since: int | None = None,
 ) -> int:
     """Store a sweep and queue `jobs`, the plan for whatever of its `comparisons` is not answered
@@ -252,6 +255,7 @@ def linked_comparisons(connection: Connection, sweep: int) -> set[str]:
     return set(connection.execute(linked).scalars())
 
 
+@retried
 def _linked_to_text(engine: Engine, new: NewSweep) -> set[str]:
     """The comparisons of the sweep of this name and text that are in the store."""
     with reading(engine) as connection:

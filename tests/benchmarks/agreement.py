@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from store.open.engine import connect_readonly
+from store.open.engine import connect_readonly, disposing
 from store.read.evidence.evidence import point_evidence
 from store.read.user_sql import run_query
 from sweeps.stats.visits import Visit, pool_visits, quickest_levels
@@ -59,14 +59,14 @@ def visits_of(stores: Sequence[Path]) -> dict[tuple[str, float], list[list[Visit
     """By comparison and tokens the visits of each run, oldest first."""
     found: dict[tuple[str, float], list[list[Visit]]] = defaultdict(list)
     for store in stores:
-        engine = connect_readonly(str(store))
-        for comparison, tokens in run_query(str(store), SPEEDUPS).rows:
-            timed = next(
-                each
-                for each in point_evidence(engine, comparison).timed
-                if each.metric.name == "latency"
-            )
-            found[comparison, tokens].append([each.visit for each in timed.attempts])
+        with disposing(connect_readonly(str(store))) as engine:
+            for comparison, tokens in run_query(str(store), SPEEDUPS).rows:
+                timed = next(
+                    each
+                    for each in point_evidence(engine, comparison).timed
+                    if each.metric.name == "latency"
+                )
+                found[comparison, tokens].append([each.visit for each in timed.attempts])
     return {key: runs for key, runs in found.items() if len(runs) > 1}
 
 

@@ -19,7 +19,7 @@ from sqlalchemy import insert, text
 from orchestrator.plan import planning
 from orchestrator.plan.planning import submit_plan
 from orchestrator.plan.sites import local_sites
-from store.open.engine import connect
+from store.open.engine import connect, disposing
 from store.rows.row_mapping import environment_row, insert_new
 from sweeps.model.identity import canonical
 
@@ -56,8 +56,8 @@ def sweep(comparisons: int) -> str:
 
 def submitting(folder: Path) -> None:
     expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
-    engine = connect(str(folder / "scale.db"))
-    submit_plan(engine, planning.make_plan(expansion, engine, local_sites()))
+    with disposing(connect(str(folder / "scale.db"))) as engine:
+        submit_plan(engine, planning.make_plan(expansion, engine, local_sites()))
 
 
 def answering(folder: Path) -> None:
@@ -66,7 +66,7 @@ def answering(folder: Path) -> None:
     """
     from store.schema.tables import EFFECT, ENVIRONMENT, PAIR
 
-    engine, environment = connect(str(folder / "scale.db")), local_sites()[0].environments["cpu"]
+    environment = local_sites()[0].environments["cpu"]
     expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
     pair = dict.fromkeys(PAIR.c.keys()) | {"baseline": 0, "arm": 1}
     figures = dict.fromkeys(EFFECT.c.keys())
@@ -88,7 +88,10 @@ def answering(folder: Path) -> None:
         "measured_at": "2026",
     }
     figures |= {"unit": "ms", "compared": "ratio", "baseline_value": 1.0, "arm_value": 1.0}
-    with engine.begin() as connection:
+    with (
+        disposing(connect(str(folder / "scale.db"))) as engine,
+        engine.begin() as connection,
+    ):
         insert_new(connection, ENVIRONMENT, [environment_row(environment)])
         where = environment.environment_id
         for number, job in enumerate(expansion.jobs):
@@ -120,10 +123,10 @@ def answering(folder: Path) -> None:
 def resuming(folder: Path) -> None:
     """What `run` does before it finds that nothing is left."""
     expansion = planning.load_sweep(folder / "scale.yaml", auto="cpu")
-    engine = connect(str(folder / "scale.db"))
-    plan = planning.make_plan(expansion, engine, local_sites())
-    assert not plan.jobs, f"{len(plan.jobs)} jobs are left"
-    submit_plan(engine, plan)
+    with disposing(connect(str(folder / "scale.db"))) as engine:
+        plan = planning.make_plan(expansion, engine, local_sites())
+        assert not plan.jobs, f"{len(plan.jobs)} jobs are left"
+        submit_plan(engine, plan)
 
 
 def timed(command: list[str], folder: Path) -> tuple[float, float]:

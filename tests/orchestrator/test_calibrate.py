@@ -46,6 +46,7 @@ def test_what_the_store_holds_is_estimated(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0
     (found,) = rows(engine, "SELECT * FROM calibration")
+    engine.dispose()
     for shown in (
         "up to 10 M",
         f"{100 * found['tau']:.2f} %",

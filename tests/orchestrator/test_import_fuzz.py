@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.commands.import_files import read_outcomes
 from store.errors import StoreError
-from store.open.engine import connect
+from store.open.engine import connect, disposing
 from store.write.record import record_imported
 from sweeps.model.outcome import Outcome
 from tests.fixtures.sql_rows import rows
@@ -156,12 +156,12 @@ def test_every_field_with_hostile_values(tmp_path: Path) -> None:
     assert len(refusals) > 2000
     assert {len(refusal.splitlines()) for refusal in refusals} == {1}
     assert 100 < len(accepted) < 400
-    engine = connect(str(tmp_path / "s.db"))
-    assert record_imported(engine, accepted[::5]) == len(accepted[::5])
-    for view in ("arm", "speedup", "effect", "profile", "kernel", "execution", "metric"):
-        assert rows(engine, f"SELECT * FROM {view}")
-    # whatever failed in one outcome was measured in another
-    assert rows(engine, "SELECT * FROM failures") == []
+    with disposing(connect(str(tmp_path / "s.db"))) as engine:
+        assert record_imported(engine, accepted[::5]) == len(accepted[::5])
+        for view in ("arm", "speedup", "effect", "profile", "kernel", "execution", "metric"):
+            assert rows(engine, f"SELECT * FROM {view}")
+        # whatever failed in one outcome was measured in another
+        assert rows(engine, "SELECT * FROM failures") == []
 
 
 NAMED = {

@@ -7,8 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -130,14 +131,14 @@ def visits(folder: Path) -> dict[int, int]:
 
 
 @contextmanager
-def interrupted_after(folder: Path, number: int) -> Iterator[None]:
-    """Ctrl-C in this process once the store has so many visits, unless the block ends before."""
+def acting_after(folder: Path, number: int, act: Callable[[], object]) -> Iterator[None]:
+    """`act` is called once the store has so many visits, unless the block ends before."""
     ended = threading.Event()
 
     def watch() -> None:
         while not ended.wait(0.05):
             if sum(visits(folder).values()) >= number:
-                signal.raise_signal(signal.SIGINT)
+                act()
                 return
 
     watcher = threading.Thread(target=watch)
@@ -147,6 +148,21 @@ def interrupted_after(folder: Path, number: int) -> Iterator[None]:
     finally:
         ended.set()
         watcher.join()
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("shared_ray")
+def test_a_run_whose_store_is_deleted_stops(tmp_path: Path) -> None:
+    """The next visit that ends cannot be stored: one line names the file, the exit code is 1, and
+    no other store is made in its place.
+    """
+    (tmp_path / "tiny.yaml").write_text(TEXT)
+    store = tmp_path / "breakeven.db"
+    with acting_after(tmp_path, 1, store.unlink):
+        ended = in_process("run", "tiny.yaml", folder=tmp_path)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert f"breakeven: {store} was deleted" in ended.stderr
+    assert not store.exists()
 
 
 @pytest.mark.ray
@@ -169,7 +185,8 @@ def test_a_run_that_is_interrupted_goes_on(tmp_path: Path) -> None:
     first = visits(tmp_path)
     assert set(first) == {32, 48, 64}
     assert max(first.values()) - min(first.values()) <= 1
-    with interrupted_after(tmp_path, sum(first.values()) + 2):
+    interrupt = partial(signal.raise_signal, signal.SIGINT)
+    with acting_after(tmp_path, sum(first.values()) + 2, interrupt):
         stopped = in_process("run", "tiny.yaml", folder=tmp_path)
     assert stopped.returncode == 130, stopped.stdout
     assert "the same command goes on from here" in stopped.stdout

@@ -78,6 +78,7 @@ def test_measured_elsewhere_and_anew_once_a_file_has_changed(folder: Path, tmp_p
     points = rows(engine, "SELECT tokens, x_axis, gmacs FROM speedup ORDER BY tokens")
     assert [tuple(row.values()) for row in points] == [(64, "length", None), (1024, "length", None)]
     (payload, *_) = rows(engine, "SELECT payload FROM attempt")
+    engine.dispose()
     assert "files" not in json.loads(payload["payload"])["job"]
     (folder / "halves.py").write_text(FILES["halves.py"] + "# changed\n")
     changed = planned(folder)

@@ -48,6 +48,7 @@ def test_each_arm_has_a_line_against_its_first_baseline(tmp_path: Path) -> None:
     assert list(differences.zeroshot_sections(load_report(path, "requested"))) == []
     for outcome in (answered(NOW, shift=-0.1), answered(NOW + 1)):
         record(engine, None, None, outcome)
+    engine.dispose()
     (section,) = differences.zeroshot_sections(load_report(path, "requested"))
     lines = [line.text for line in section.lines]
     assert (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from store.open.engine import Engine, connect
+from store.open.engine import Engine, connect, disposing
 from store.read.audits import measured_sweep
 from store.write.record import record_imported
 from store.write.traces import StatedTie, TraceFile, record_traces
@@ -141,7 +141,8 @@ def test_a_busy_machine_is_no_contradiction(tmp_path: Path, flag: str) -> None:
     figures = [{"latency": 55.1, "throughput": 4.63}] * len(job(64).arms)
     busy = with_metrics(outcome(job(64)), figures)
     busy = busy.model_copy(update={"flags": (flag,) if flag else ()})
-    of = found(connect(store_outcomes(tmp_path / "s.db", "trial", busy)))
+    with disposing(connect(store_outcomes(tmp_path / "s.db", "trial", busy))) as engine:
+        of = found(engine)
     assert (("contradiction", "throughput_times_latency") in of) == (not flag)
 
 

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from store.errors import StoreError, StoreOutageError
-from store.open.engine import connect, connect_readonly, state_mark
+from store.open.engine import close_watches, connect, connect_readonly, disposing, state_mark
 from store.read.queries import sweep_summaries
 from store.read.user_sql import run_query
 from store.rows.location import location, network_file_system
@@ -26,6 +26,13 @@ from store.write import record
 from tests.store.conftest import a_job, an_outcome, submit, table
 
 MOUNTS = {"/": "ext4", "/home": "nfs4", "/home/me/local disk": "xfs"}
+
+
+@pytest.fixture(autouse=True)
+def watches() -> Iterator[None]:
+    """What marks of stores were read from is closed."""
+    yield
+    close_watches()
 
 
 @pytest.fixture
@@ -80,11 +87,14 @@ def test_strange_places(tmp_path: Path) -> None:
     """
     path = tmp_path / "a ?b%20c#d.db"
     for place in (str(path), "sqlite://"):
-        with writing(connect(place)) as connection:
+        with disposing(connect(place)) as engine, writing(engine) as connection:
             assert connection.execute(text("SELECT count(*) FROM break_even")).scalar() == 0
     assert path.is_file()
-    reader = connect_readonly(str(path))
-    with pytest.raises(StoreError, match="cannot be written"), writing(reader) as connection:
+    with (
+        disposing(connect_readonly(str(path))) as reader,
+        pytest.raises(StoreError, match="cannot be written"),
+        writing(reader) as connection,
+    ):
         connection.execute(text("DELETE FROM sweep"))
 
 
@@ -178,8 +188,30 @@ def test_locked_by_another_program(
     monkeypatch.setattr("store.open.engine.BUSY_S", 0.1)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreOutageError, match=f"^{path} .*kept locked by another program"):
-            writing(connect(path.name)).__enter__()
+        with (
+            disposing(connect(path.name)) as mine,
+            pytest.raises(StoreOutageError, match=f"^{path} .*kept locked by another program"),
+        ):
+            writing(mine).__enter__()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_store_that_is_deleted_while_it_is_open(
+    engine: Engine, path: Path, empty_store: Path, replaced: bool
+) -> None:
+    """The next write names the file and what to do; what is put in its place gets nothing of it.
+    A file that is put back goes on.
+    """
+    assert record.record(engine, None, None, an_outcome(a_job(64)))
+    kept = path.rename(path.with_name("kept.db"))
+    if replaced:
+        shutil.copy(empty_store, path)
+    with pytest.raises(StoreOutageError, match=f"^{path} was deleted, moved or replaced"):
+        record.record(engine, None, None, an_outcome(a_job(128)))
+    assert path.exists() == replaced
+    kept.rename(path)
+    assert record.record(engine, None, None, an_outcome(a_job(128)))
+    assert table(engine, "SELECT count(*) FROM attempt") == [(2,)]
 
 
 def test_network_file_system() -> None:
@@ -239,9 +271,14 @@ def test_a_log_in_a_read_only_folder_is_named(
     open_folder.chmod(0o755)
 
 
+def read_summaries(path: str) -> None:
+    with disposing(connect_readonly(path)) as reader:
+        sweep_summaries(reader)
+
+
 READS: tuple[Callable[[str], object], ...] = (
     lambda path: connect_readonly(path).dispose(),
-    lambda path: sweep_summaries(connect_readonly(path)),
+    read_summaries,
     lambda path: connect(path).dispose(),
     state_mark,
     *(

@@ -84,6 +84,7 @@ def test_all_comes_and_nothing_twice(engine: Engine, path: Path, tmp_path: Path)
             found = stored_outcome(connection, row)
             kinds.add(found.job.kind)
             assert found.job.job_id != job.job_id or found == outcome(job, 0)
+    source.dispose()
     assert kinds == {"latency", "accuracy", "profile", "generation", "quality"}
 
 

@@ -20,7 +20,7 @@ from sqlalchemy import CheckConstraint, Column, Engine, Index, MetaData, String,
 
 from store.errors import StoreError
 from store.open import migration
-from store.open.engine import connect, connect_readonly
+from store.open.engine import connect, connect_readonly, disposing
 from store.read.user_sql import run_query
 from store.schema import tables
 from store.schema.tables import model_metadata
@@ -176,4 +176,5 @@ def test_processes_may_create_at_once(path: Path) -> None:
     command = [sys.executable, "-c", program]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
     assert [process.communicate()[1].decode() for process in processes] == [""] * 3
-    assert table(connect_readonly(str(path)), "SELECT count(*) FROM alembic_version") == [(1,)]
+    with disposing(connect_readonly(str(path))) as engine:
+        assert table(engine, "SELECT count(*) FROM alembic_version") == [(1,)]

@@ -10,9 +10,11 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -20,7 +22,7 @@ from sqlalchemy import Engine, create_engine, inspect, text
 from sqlalchemy.exc import ProgrammingError
 from sqlalchemy.pool import NullPool
 
-from store.errors import StoreError
+from store.errors import StoreError, StoreOutageError
 from store.open import migration
 from store.open.engine import connect, connect_readonly, state_mark
 from store.read.answers import answers
@@ -30,7 +32,7 @@ from store.read.evidence.history import question_history
 from store.read.evidence.side_by_side import side_by_side, side_choices
 from store.read.runs import failure_classes, run_progress, seconds_left
 from store.read.user_sql import open_query, run_query
-from store.rows.transactions import writing
+from store.rows.transactions import WRITER_LOCK, writing
 from store.schema.tables import model_metadata
 from store.views import public
 from store.write import queue
@@ -255,6 +257,38 @@ def test_a_server_that_restarts_is_reached_again(tmp_path: Path) -> None:
                 assert queue.waiting_devices(reader, sweep) == {"cpu"}
         engine.dispose()
         reader.dispose()
+
+
+def test_a_restart_within_a_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dispatchers whose transactions a restart ends repeat them, and take a job each; where the
+    server stays away, it is named after a while, with what to do.
+    """
+    assert PROGRAMS is not None
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    with (
+        tempfile.TemporaryDirectory(prefix="pg-", dir="/tmp") as made,
+        ThreadPoolExecutor() as pool,
+    ):
+        with postgresql.serving(PROGRAMS, Path(made)) as folder:
+            place = postgresql.database(folder, "restarted")
+            engine = connect(place)
+            sweep = submit(engine, [a_job(32), a_job(64)])
+            with closing(psycopg.connect(place, autocommit=True)) as holder:
+                holder.execute("SELECT pg_advisory_lock(%s)", [WRITER_LOCK])
+                claims = [
+                    pool.submit(queue.claim, engine, sweep, owner=f"here:{number}:1")
+                    for number in (1, 2)
+                ]
+                while holder.execute(waiting).fetchone() != (2,):
+                    assert not any(claim.done() for claim in claims)
+                    time.sleep(0.05)
+        with postgresql.serving(PROGRAMS, Path(made)):
+            assert [len(claim.result(timeout=90)) for claim in claims] == [1, 1]
+            assert queue.progress(engine, sweep).counts["running"] == 2
+        monkeypatch.setattr("store.rows.transactions.RECONNECT_S", 0.5)
+        with pytest.raises(StoreOutageError, match=r"once it is back the same command goes on$"):
+            queue.claim(engine, sweep, owner="here:1:1")
+        engine.dispose()
 
 
 def test_states_and_queued_jobs_are_the_same(engines: tuple[Engine, Engine]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from store.open.engine import connect
+from store.open.engine import connect, disposing
 from store.write import queue
 from tests.store.conftest import a_job, submit, table
 
@@ -49,26 +49,26 @@ def test_writers_at_once_of_which_one_is_killed(engine: Engine, path: Path) -> N
     killed.send_signal(signal.SIGKILL)
     rest, _ = killed.communicate()
     promised = {int(row) for row in "".join([*printed, rest]).split()}
-    again = connect(str(path))
-    assert table(again, "PRAGMA integrity_check") == [("ok",)]
-    stored = {job for (job,) in table(again, "SELECT job FROM attempt")}
-    ((whole,),) = table(
-        again,
-        """SELECT count(*) FROM attempt AS t JOIN sample AS s ON s.attempt = t.id
-        JOIN comparison_attempt AS p ON p.attempt = t.id
-        JOIN speedup AS v ON v.comparison_id = p.comparison_id
-        JOIN job AS j ON j.id = t.job AND j.state = 'done'""",
-    )
-    assert promised <= stored
-    assert whole == len(stored) < 50
-    assert queue.recover(again) <= 2
-    counts = queue.progress(again, sweep).counts
-    assert (counts["running"], counts["waiting"]) == (0, 50 - len(stored))
-    others = [dispatcher(path, sweep) for _ in range(2)]
-    outputs = [process.communicate() for process in others]
-    assert [errors for _, errors in outputs] == ["", ""]
-    done = [int(row) for printed, _ in outputs for row in printed.split()]
-    assert sorted([*done, *stored]) == list(range(1, 51))
-    counted = "SELECT count(*), count(DISTINCT job), max(n) FROM attempt"
-    assert table(again, counted) == [(50, 50, 1)]
-    assert queue.progress(again, sweep).measured == 50
+    with disposing(connect(str(path))) as again:
+        assert table(again, "PRAGMA integrity_check") == [("ok",)]
+        stored = {job for (job,) in table(again, "SELECT job FROM attempt")}
+        ((whole,),) = table(
+            again,
+            """SELECT count(*) FROM attempt AS t JOIN sample AS s ON s.attempt = t.id
+            JOIN comparison_attempt AS p ON p.attempt = t.id
+            JOIN speedup AS v ON v.comparison_id = p.comparison_id
+            JOIN job AS j ON j.id = t.job AND j.state = 'done'""",
+        )
+        assert promised <= stored
+        assert whole == len(stored) < 50
+        assert queue.recover(again) <= 2
+        counts = queue.progress(again, sweep).counts
+        assert (counts["running"], counts["waiting"]) == (0, 50 - len(stored))
+        others = [dispatcher(path, sweep) for _ in range(2)]
+        outputs = [process.communicate() for process in others]
+        assert [errors for _, errors in outputs] == ["", ""]
+        done = [int(row) for printed, _ in outputs for row in printed.split()]
+        assert sorted([*done, *stored]) == list(range(1, 51))
+        counted = "SELECT count(*), count(DISTINCT job), max(n) FROM attempt"
+        assert table(again, counted) == [(50, 50, 1)]
+        assert queue.progress(again, sweep).measured == 50

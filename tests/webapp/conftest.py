@@ -11,7 +11,7 @@ import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
-from store.open.engine import connect
+from store.open.engine import close_watches, connect
 from tests.fixtures import big_store
 from tests.webapp.publishing import published
 from tests.webapp.served import served_app
@@ -24,6 +24,13 @@ Open = Callable[..., AppTest]
 vars(manifest_scanner)["scan_component_manifests"] = functools.cache(
     manifest_scanner.scan_component_manifests
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def watches() -> Iterator[None]:
+    """What marks of stores were read from is closed, as at the end of the app."""
+    yield
+    close_watches()
 
 
 Made = Callable[[str, Callable[[Path], object]], Path]

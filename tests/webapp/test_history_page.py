@@ -31,6 +31,7 @@ def test_the_chart(falling: str) -> None:
     engine = connect_readonly(falling)
     trends = sweep_trends(engine, "nightly")
     assert measured_days(engine, "nightly") == 9
+    engine.dispose()
     named = {f"arm {number}": each for number, each in enumerate(trends)}
     info = trend_info(named, {arm: ArmStyle("#1a70b8", [1, 0]) for arm in named})
     assert len(info.rows) == 10 * len(RATES)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sqlalchemy import event
 
-from store.open.engine import connect, connect_readonly
+from store.open.engine import connect, connect_readonly, disposing
 from store.rows.frames import rows_of
 from store.write.submission import NewSweep, submit_sweep
 from sweeps.analysis.labels import conclude_speedup
@@ -247,7 +247,8 @@ def test_every_sweep_has_its_answer(opened: Open, large: str) -> None:
 
 def test_a_sweep_without_a_speedup(opened: Open, tmp_path: Path) -> None:
     url = str(tmp_path / "waiting.db")
-    submit_sweep(connect(url), NewSweep("trial", "text", "What pays?"), [], [])
+    with disposing(connect(url)) as engine:
+        submit_sweep(engine, NewSweep("trial", "text", "What pays?"), [], [])
     assert "No speed-up was measured" in " ".join(html_texts(opened(url, HOME)))
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.plan import planning
-from store.open.engine import connect
+from store.open.engine import connect, disposing
 from store.write.submission import NewSweep, submit_sweep
 from tests.webapp import stored
 from tests.webapp.conftest import Open
@@ -99,7 +99,8 @@ def test_the_page_without_a_point(filled: str, empty: str, opened: Open) -> None
     assert values == sorted(values, reverse=True)
     app.text_input(key="find").set_value("unheard").run()
     assert "hold each: unheard" in page_text(app)
-    submit_sweep(connect(empty), NewSweep("trial", "text", "What pays?"), [], [])
+    with disposing(connect(empty)) as engine:
+        submit_sweep(engine, NewSweep("trial", "text", "What pays?"), [], [])
     assert "No comparison of this store has an answer yet." in page_text(opened(empty, PAGE))
 
 

@@ -5,6 +5,7 @@ import re
 import resource
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from platform import node
 
@@ -13,7 +14,7 @@ import pytest
 import yaml
 
 from store.errors import StoreError
-from store.open.engine import connect
+from store.open.engine import connect, disposing
 from store.views.public import TABLES
 from store.write.merge import merge_stores
 from store.write.public_store import NOT_GIVEN
@@ -50,7 +51,8 @@ def unpacked_parquet(path: Path) -> str:
 
 
 def unpacked_database(path: Path) -> str:
-    return "\n".join(sqlite3.connect(path).iterdump())
+    with closing(sqlite3.connect(path)) as database:
+        return "\n".join(database.iterdump())
 
 
 def test_what_is_published(folder: Path, filled: str) -> None:
@@ -64,10 +66,10 @@ def test_what_is_published(folder: Path, filled: str) -> None:
         *("sweeps/quickstart/environment.json", "sweeps/quickstart/badges/0-0.svg"),
         *(f"assets/{name}" for name in VENDORED),
     } <= found.keys()
-    effects = sqlite3.connect(filled).execute(
-        "SELECT count(*) FROM (SELECT DISTINCT comparison_id, environment, host FROM effect)"
-    )
-    assert len([name for name in found if name.startswith("points/")]) == effects.fetchone()[0]
+    distinct = "SELECT DISTINCT comparison_id, environment, host FROM effect"
+    with closing(sqlite3.connect(filled)) as source:
+        effects = source.execute(distinct).fetchall()
+    assert len([name for name in found if name.startswith("points/")]) == len(effects)
     for name, content in found.items():
         if name.endswith(".html"):
             links = re.findall(r'(?:(?:href|src)="?|"href":")([^"> ]+)', content.decode())
@@ -94,8 +96,17 @@ def test_what_is_published(folder: Path, filled: str) -> None:
 
 def test_tables_are_the_views(folder: Path, filled: str) -> None:
     """In the database with an index on each key, in Parquet with equal rows, and in the card."""
-    database = sqlite3.connect(folder / "store.sqlite")
-    source = sqlite3.connect(filled)
+    with (
+        closing(sqlite3.connect(folder / "store.sqlite")) as database,
+        closing(sqlite3.connect(filled)) as source,
+    ):
+        check_tables(folder, database, source)
+    _, front, _ = (folder / "README.md").read_text().split("---\n", 2)
+    listed = {each["config_name"]: each["data_files"] for each in yaml.safe_load(front)["configs"]}
+    assert listed == {path.stem: f"data/{path.name}" for path in (folder / "data").iterdir()}
+
+
+def check_tables(folder: Path, database: sqlite3.Connection, source: sqlite3.Connection) -> None:
     names = {
         name for (name,) in database.execute("SELECT name FROM sqlite_schema WHERE type='table'")
     }
@@ -115,9 +126,6 @@ def test_tables_are_the_views(folder: Path, filled: str) -> None:
     assert (
         speedups == source.execute("SELECT tokens, speedup FROM speedup ORDER BY 1, 2").fetchall()
     )
-    _, front, _ = (folder / "README.md").read_text().split("---\n", 2)
-    listed = {each["config_name"]: each["data_files"] for each in yaml.safe_load(front)["configs"]}
-    assert listed == {path.stem: f"data/{path.name}" for path in (folder / "data").iterdir()}
 
 
 def test_raw_times_on_request(tmp_path: Path, filled: str, folder: Path) -> None:
@@ -125,23 +133,20 @@ def test_raw_times_on_request(tmp_path: Path, filled: str, folder: Path) -> None
     all are those of the store.
     """
     assert sum(map(len, files(folder).values())) < LIMIT
-    database = sqlite3.connect(folder / "store.sqlite")
-    assert not database.execute("SELECT * FROM sqlite_schema WHERE name = 'sample'").fetchone()
+    with closing(sqlite3.connect(folder / "store.sqlite")) as database:
+        assert not database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sample'").fetchone()
     url = store_outcomes(tmp_path / "few.db", "few", *(outcome(job(size)) for size in (96, 224)))
     published(tmp_path / "summary", url, samples="summary")
     published(tmp_path / "all", url, samples="all")
-    database = sqlite3.connect(tmp_path / "summary/store.sqlite")
     median = 'SELECT count(*), sum("ms_count"), min("ms_50%") > 0 FROM sample'
-    assert database.execute(median).fetchone() == (12, 12 * 40, 1)
+    with closing(sqlite3.connect(tmp_path / "summary/store.sqlite")) as database:
+        assert database.execute(median).fetchone() == (12, 12 * 40, 1)
     own = outcome(job(224)).samples
-    rows = (
-        sqlite3.connect(tmp_path / "all/store.sqlite")
-        .execute(
-            "SELECT arm, ms FROM sample WHERE attempt = (SELECT max(attempt) FROM sample)"
-            " ORDER BY round, arm"
-        )
-        .fetchall()
-    )
+    newest = "attempt = (SELECT max(attempt) FROM sample)"
+    with closing(sqlite3.connect(tmp_path / "all/store.sqlite")) as database:
+        rows = database.execute(
+            f"SELECT arm, ms FROM sample WHERE {newest} ORDER BY round, arm"
+        ).fetchall()
     expected = [
         (arm, pytest.approx(1e3 * seconds))
         for row in own.seconds
@@ -206,10 +211,12 @@ def test_hosts(tmp_path: Path) -> None:
     for url in urls:
         measured = [outcome(job(size)).model_copy(update={"host": url.stem}) for size in SIZES[2:4]]
         store_outcomes(url, "one", *measured)
-    merge_stores(*(connect(str(url)) for url in urls))
+    with disposing(connect(str(urls[0]))) as here, disposing(connect(str(urls[1]))) as there:
+        merge_stores(here, there)
     published(tmp_path / "site", str(urls[0]))
-    database = sqlite3.connect(tmp_path / "site/store.sqlite")
-    found = database.execute("SELECT DISTINCT device, host FROM speedup ORDER BY host").fetchall()
+    distinct = "SELECT DISTINCT device, host FROM speedup ORDER BY host"
+    with closing(sqlite3.connect(tmp_path / "site/store.sqlite")) as database:
+        found = database.execute(distinct).fetchall()
     assert [(device, host[:8]) for device, host in found] == [("cpu", "machine-")] * 2
     environments = json.loads((tmp_path / "site/sweeps/one/environment.json").read_text())
     assert sorted(each["host"] for each in environments) == [host for _, host in found]

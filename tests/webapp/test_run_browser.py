@@ -46,6 +46,7 @@ def test_a_run_is_watched_until_it_ends(context: BrowserContext, tmp_path: Path)
             while not sweep_list(engine):
                 assert run.poll() is None, log.read_text()
                 time.sleep(0.1)
+            engine.dispose()
             page.goto(f"{address}/runs")
             expect(page.get_by_text("tiny on cpu:")).to_contain_text("running,", timeout=RUN_MS)
             expect(page.get_by_text("Nothing is waiting or running.")).to_be_visible(timeout=RUN_MS)

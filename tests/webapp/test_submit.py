@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from store.errors import StoreError
-from store.open.engine import connect, connect_readonly
+from store.open.engine import connect, connect_readonly, disposing
 from store.write.submissions import find_submission, submissions, submit_to_queue
 from sweeps.language.expand import refuse_files
 from sweeps.language.yaml_reader import SweepError, read
@@ -63,7 +63,8 @@ def test_without_the_option(
     """There is no page to send a sweep, and what is queued has no button; neither a sweep nor a
     state is written, however it is called.
     """
-    submit_to_queue(connect(store), "waits", SWEEP, (), priority=3, by="me")
+    with disposing(connect(store)) as engine:
+        submit_to_queue(engine, "waits", SWEEP, (), priority=3, by="me")
     with served_app(store, tmp_path) as address:
         page = new_page(context)
         page.goto(f"{address}/runs")
@@ -80,7 +81,8 @@ def test_without_the_option(
         queueing.queue_sweep("tiny", SWEEP)
     with pytest.raises(StoreError, match="this app only reads"):
         queueing.change_submission(1, "cancelled")
-    found = submissions(connect_readonly(store))
+    with disposing(connect_readonly(store)) as engine:
+        found = submissions(engine)
     assert [(each.name, each.state) for each in found] == [("waits", "queued")]
 
 
@@ -132,4 +134,5 @@ def test_from_a_file_to_the_queue(store: str, tmp_path: Path, context: BrowserCo
         queued = find_submission(engine, 2)
         assert queued.options == ("--remeasure", "--only", "failed")
         assert queued.text == "name: quickstart"
+        engine.dispose()
         watch.check()

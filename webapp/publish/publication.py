@@ -12,7 +12,7 @@ from typing import Any
 
 import vl_convert
 
-from store.open.engine import connect_readonly
+from store.open.engine import connect_readonly, disposing
 from store.read.advice.timed_arms import provenance_rows
 from store.read.evidence.evidence import point_evidence
 from store.write.public_store import (
@@ -47,8 +47,8 @@ def publish(
     the feed. Raises `PublishError` for a folder that cannot take it, and `StoreError` for an
     unknown sweep or a store that cannot be read.
     """
-    folder, engine = Folder(root), connect_readonly(url)
-    with queries.reading(url):
+    folder = Folder(root)
+    with disposing(connect_readonly(url)) as engine, queries.reading(url):
         listed = {row["name"]: row for row in queries.sweeps()}
         measured = [name for name, row in listed.items() if row["measured"]]
         chosen = list(dict.fromkeys(names)) or measured
@@ -83,7 +83,6 @@ def publish(
             folder.add(f"assets/{asset.relative_to(html.ASSETS).as_posix()}", asset.read_bytes())
     # its stub demands the argument that it has a default for
     folder.add("assets/vega.js", vl_convert.javascript_bundle())  # type: ignore[call-arg]
-    engine.dispose()
     return folder.write(sweeps=sorted(chosen))
 
 

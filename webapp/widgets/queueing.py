@@ -15,7 +15,7 @@ from typing import Any
 import streamlit as st
 
 from store.errors import NoStoreError, StoreError
-from store.open.engine import Engine, connect
+from store.open.engine import Engine, connect, disposing
 from store.write import submissions
 from store.write.submissions import Submission
 from sweeps.language.expand import refuse_files
@@ -99,11 +99,8 @@ def _queue() -> Iterator[Engine]:
     """The store, open for writing."""
     if not submissions_allowed():
         raise StoreError("this app only reads; `breakeven app --allow-submit` lets it submit")
-    engine = connect()
-    try:
+    with disposing(connect()) as engine:
         yield engine
-    finally:
-        engine.dispose()
 
 
 @st.fragment(run_every=REFRESH_S)
