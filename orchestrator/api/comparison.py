@@ -22,6 +22,7 @@ from sweeps.model.flags import flags_of_attempts, quarantine_reasons
 from sweeps.model.job import Pair, Protocol
 from sweeps.stats.pooling import ALPHA, SPENT_NOW, mean_contrast, mean_disagrees
 from sweeps.stats.visits import Pooling, Visit, pool_visits
+from sweeps.text.compared import speedup_text
 from workers.errors import TimedOut
 from workers.measure.environment import environment_of
 from workers.measure.interleaved import (
@@ -122,10 +123,9 @@ class Comparison:
         """See `measure`."""
         if len(set(names)) < len(names) or len(names) < 2:
             raise ValueError(f"a comparison needs two or more different names, got {list(names)}")
-        if setup.control is not None and setup.control not in names[1:]:
-            raise ValueError(
-                f"control {setup.control!r} is none of the arms {', '.join(names[1:])}"
-            )
+        for control in setup.controls:
+            if control not in names[1:]:
+                raise ValueError(f"control {control!r} is none of the arms {', '.join(names[1:])}")
         self.names, self.setup = tuple(names), setup
         self.spent_s = 0.0
         self.ended = False
@@ -210,10 +210,11 @@ class Comparison:
             return [slots[index] for index in self._indices()[:-1]] + [slots[-1]]
 
     def _leave_out(self, name: str, reason: str) -> None:
-        """Raises `ArmFailedError` if nothing is left to compare."""
-        known = name in self._failures
+        """Raises `ArmFailedError` if nothing is left to compare besides controls."""
+        known, controls = name in self._failures, self.setup.controls
         self._failures[name] = reason
-        if known or name == self.names[0] or len(self._failures) == len(self.names) - 1:
+        left = {*self.names[1:]} - {*self._failures, *controls, *controls.values()}
+        if known or name == self.names[0] or not left:
             raise ArmFailedError(name, reason)
 
     def _warm_up(self, slots: Slots, made_s: float) -> list[_Loop]:
@@ -326,12 +327,8 @@ class Comparison:
             for name, (pooling, uneven) in pooled.items()
         }
         void = "" if right else "the machine was slowed in every visit"
-        moved = arms.get(self.setup.control or "")
-        if moved is not None and not moved.low <= 1 <= moved.high:
-            void = (
-                f"the control {moved.name} moved:"
-                f" {moved.ratio:.3f}x [{moved.low:.3f}, {moved.high:.3f}]"
-            )
+        for pair in self.setup.controls.items():
+            void = self._control_fault(*pair, used, alpha) or void
         if void:
             arms = {name: replace(arm, verdict="undecided") for name, arm in arms.items()}
         return Result(
@@ -354,6 +351,21 @@ class Comparison:
             notes=tuple(notes),
         )
 
+    def _control_fault(
+        self, control: str, reference: str, visits: Sequence[VisitRecord], alpha: float
+    ) -> str:
+        """Why nothing may be concluded by a control; empty if its interval contains 1."""
+        for name in (control, reference):
+            if name in self._failures:
+                return f"the control {name} failed: {self._failures[name]}"
+        pooling, _ = _pool(visits, *map(self.names.index, (control, reference)))
+        found = pooling.speedup._replace(alpha=alpha)
+        if found.half_width == math.inf:
+            return f"the control {control} has no interval: too few rounds"
+        if found.low <= 1 <= found.high:
+            return ""
+        return f"the control {control} moved: {speedup_text(found.value, found.low, found.high)}"
+
 
 def failure_text(error: BaseException | None) -> str:
     """Why a slot or a function failed, for people."""
@@ -364,9 +376,11 @@ def failure_text(error: BaseException | None) -> str:
     return f"raised {type(error).__name__}: {error}"
 
 
-def _pool(records: Sequence[VisitRecord], index: int) -> tuple[Pooling, set[str]]:
+def _pool(
+    records: Sequence[VisitRecord], index: int, baseline: int = 0
+) -> tuple[Pooling, set[str]]:
     """The speed-up of an arm by all visits, and the flag of mean times that tell something else."""
-    visits = [Visit(each.times(0), each.times(index)) for each in records]
+    visits = [Visit(each.times(baseline), each.times(index)) for each in records]
     pooling = pool_visits(visits, range(len(visits)))
     mean = mean_contrast((visit.baseline, visit.arm) for visit in visits)
     return pooling, {"mean_disagrees"} if mean_disagrees(mean, pooling.speedup) else set()

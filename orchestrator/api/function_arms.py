@@ -47,6 +47,8 @@ class FunctionArm(NamedTuple):
     """Where the revision is."""
     folder: Path | None = None
     """Current folder; by default this process's."""
+    group: str = ""
+    """Arms of one group must return the same."""
 
     @property
     def shared(self) -> tuple[object, ...]:
@@ -107,18 +109,24 @@ class FunctionArms(Arms):
             self._receive(arm.process, arm.label)
         loaded = self._loaded[:]
         if self._check:
-            expected = _restored(self._ask(loaded[0], "result"))
-            for arm in loaded[1:]:
-                difference = first_difference(expected, _restored(self._ask(arm, "result")))
-                if difference is not None:
-                    raise self._failure(
-                        arm.label,
-                        f"its result is not that of {self.names[0]}: {difference}"
-                        " (--no-check: compare them all the same)",
-                    )
+            self._compare_results(loaded)
         slots = {label: partial(self._refuse, label) for label in self._failed}
         slots |= {arm.label: partial(self._time, arm) for arm in loaded[:-1]}
         return [*(slots[name] for name in self.names), partial(self._time, loaded[-1])]
+
+    def _compare_results(self, loaded: Sequence[_Loaded]) -> None:
+        """With that of the first arm of the group. Raises `ArmFailedError`."""
+        groups = {arm.label: arm.group for arm in self._arms}
+        expected: dict[str, tuple[str, object]] = {}
+        for arm in loaded:
+            result = _restored(self._ask(arm, "result"))
+            first, old = expected.setdefault(groups[arm.label], (arm.label, result))
+            if (difference := first_difference(old, result)) is not None:
+                raise self._failure(
+                    arm.label,
+                    f"its result is not that of {first}: {difference}"
+                    " (--no-check: compare them all the same)",
+                )
 
     def _load(self) -> None:
         """Of one folder in one process, else each in its own; all start at once."""

@@ -79,8 +79,9 @@ class Setup:
     visits: int | None = None
     """`None`: as many as the time allows for, up to `MAX_VISITS`."""
     margin: float = DEFAULT_MARGIN
-    control: str | None = None
-    """An arm that must not differ from the baseline: if it does, the result is void."""
+    controls: Mapping[str, str] = field(default_factory=dict)
+    """Arms that must not differ from another one, by name: if one does, or one of the two fails,
+    the result is void."""
     seed: str = field(default_factory=lambda: uuid4().hex)
     warmup: int = VISIT_WARMUP
     """Samples of each slot before the rounds of a visit."""

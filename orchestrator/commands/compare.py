@@ -6,7 +6,7 @@ import itertools
 import random
 import re
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -128,7 +128,7 @@ def compare(
             Setup(
                 time_s=time_s / len(places),
                 margin=share,
-                control=source.control,
+                controls=source.controls,
                 own_s=arms_there.own_s,
                 sources=arms_there.sources(),
                 values=values,
@@ -161,8 +161,8 @@ class Source(NamedTuple):
 
     open: "Callable[[Values], Arms]"
     """Arms at a place of the axes."""
-    control: str | None = None
-    """Name of the arm that cannot differ from the baseline."""
+    controls: Mapping[str, str] = {}
+    """Names of arms that cannot differ, each from another one."""
     conclude: "Callable[[Result], Result]" = lambda result: result
     """The result without what is no arm of the user's."""
     notes: Sequence[str] = ()
@@ -222,7 +222,7 @@ def _commands(
             check=check,
         )
 
-    return Source(opened, control)
+    return Source(opened, _controls(control, texts[0]))
 
 
 def _functions(
@@ -247,7 +247,9 @@ def _functions(
     made = None if inputs is None else parse_function(inputs)
     python = default_python()
     arms = [FunctionArm(text, parse_function(text), made, python) for text in named]
-    return Source(FunctionArms(arms, fresh_s, timeout_s, check=check).at, control)
+    return Source(
+        FunctionArms(arms, fresh_s, timeout_s, check=check).at, _controls(control, texts[0])
+    )
 
 
 @contextmanager
@@ -275,16 +277,24 @@ def _revisions(
     named = _several("revision", "--revision main --revision HEAD", revisions)
     with repository.trees(named, setup) as trees:
         arms = [
-            repository.arm(f"{prefix}{tree.label}", tree, parse_function(text), made)
-            for prefix, text in (("", texts[0]), ("control at ", control))
+            repository.arm(f"{prefix}{tree.label}", tree, parse_function(text), made)._replace(
+                group=prefix
+            )
+            for prefix, text in (("", texts[0]), (f"{control} at ", control))
             if text is not None
             for tree in trees
         ]
+        first, *others = [arm.label for arm in arms[len(trees) :]] or [""]
         yield Source(
             FunctionArms(arms, fresh_s, timeout_s, check=check).at,
+            dict.fromkeys(others, first),
             conclude=partial(without_controls, count=len(trees)),
             notes=[f"Each revision runs {texts[0]} in a work tree", *repository.notes(trees)],
         )
+
+
+def _controls(control: str | None, baseline: str) -> Mapping[str, str]:
+    return {} if control is None else {control: baseline}
 
 
 def _several(what: str, example: str, names: Sequence[str]) -> list[str]:
