@@ -97,9 +97,11 @@ class MeasuredProcess:
                 raise FailedError(f"its process ended with {failure(self._process.wait())}")
             self._received += data
         line, _, self._received = self._received.partition(b"\n")
-        answer = json.loads(line)
-        self.cpu_s = answer["cpu_s"]
-        reply: object = answer["reply"]
+        try:
+            answer = json.loads(line)
+            self.cpu_s, reply = answer["cpu_s"], answer["reply"]
+        except (ValueError, TypeError, KeyError):
+            raise FailedError("its process sent something that is no reply") from None
         if isinstance(reply, Mapping) and "failed" in reply:
             raise FailedError(str(reply["failed"]))
         return reply

@@ -109,11 +109,14 @@ class _Loop(NamedTuple):
 def _run_loop(loop: _Loop, times: int) -> SampleTime:
     """Raises `ArmFailedError`."""
     try:
-        return loop.slot(loop.inner * times)
+        taken = loop.slot(loop.inner * times)
     except ArmFailedError:
         raise
     except (Exception, TimedOut) as error:  # whatever an arm raises
         raise ArmFailedError(loop.name, failure_text(error)) from error
+    if not 0 < taken.wall < math.inf:
+        raise ArmFailedError(loop.name, f"took {taken.wall:g} s: the clock was changed")
+    return taken
 
 
 class Comparison:

@@ -230,6 +230,19 @@ def save_results(
     return name
 
 
+def check_store(url: str | None) -> None:
+    """Raises `StoreError` where results cannot be saved."""
+    from store.open.engine import connect
+    from store.rows.transactions import writing
+
+    engine = connect(url)
+    try:
+        with writing(engine):
+            pass
+    finally:
+        engine.dispose()
+
+
 class StoredResults:
     """A store whose public views (docs/views.md) are methods that return data frames:
     `open("breakeven.db").speedup()`.

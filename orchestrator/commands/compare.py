@@ -5,6 +5,7 @@ exit code.
 import itertools
 import random
 import re
+import select
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from orchestrator.commands.options import Database, parse_seconds
-from sweeps.errors import UserError
+from sweeps.errors import SlowdownError, UserError
 
 if TYPE_CHECKING:
     from orchestrator.api.commands import Arms
@@ -94,7 +95,7 @@ def compare(
     """Compare functions, commands or revisions. Exit codes: 0 no arm is slower, 1 one is, 3 not
     decided.
     """
-    from orchestrator.api.render import ComparisonReport, Place
+    from orchestrator.api.render import FAILED, ComparisonReport, Place
     from orchestrator.api.result import Setup
 
     if (command and (revision or inputs)) or (setup and not revision) or (prepare and not command):
@@ -135,24 +136,29 @@ def compare(
             )
             for arms_there, values in zip(opened, places, strict=True)
         ]
+        _check_targets(comment, db, store=store)
         results = _measured(opened, setups)
         notes = dict.fromkeys(source.notes)
-        if store:
-            notes |= dict.fromkeys([_stored(results, db)])
         for arms_there in opened:
             notes |= dict.fromkeys(arms_there.notes())
         measured = [
             Place(values, source.conclude(result), arms_there.usages())
             for values, result, arms_there in zip(places, results, opened, strict=True)
         ]
-    report = ComparisonReport(tuple(measured), share, fail_on, tuple(notes))
-    if comment is not None:
-        comment.write_text("\n".join([*report.markdown(), ""]), encoding="utf-8")
-    if form == "json":
-        typer.echo(report.as_json())
-    else:
-        for line in report.markdown() if form == "markdown" else report.table():
-            typer.echo(line)
+        report = ComparisonReport(tuple(measured), share, fail_on, tuple(notes))
+        if form == "json":
+            typer.echo(report.as_json())
+        else:
+            for line in report.markdown() if form == "markdown" else report.table():
+                typer.echo(line)
+    with ExitStack() as writes:  # what one of them raises comes after the other
+        if comment is not None:
+            text = "\n".join([*report.markdown(), ""])
+            writes.callback(_write, comment, lambda file: file.write_text(text, encoding="utf-8"))
+        if store:
+            writes.callback(lambda: typer.echo(_stored(results, db), err=form != "table"))
+    if report.exit_code() == FAILED:
+        raise SlowdownError
     raise typer.Exit(report.exit_code())
 
 
@@ -190,6 +196,36 @@ def _measured(arms: "Sequence[Arms]", setups: "Sequence[Setup]") -> "list[Result
     except ArmFailedError as error:
         raise UserError(str(error)) from None
     return [place.result() for place in places]
+
+
+def _check_targets(comment: Path | None, db: str | None, *, store: bool) -> None:
+    """Raises `UserError` for what could not be written after the measurement."""
+    output = select.poll()
+    output.register(1, 0)
+    if output.poll(0):
+        raise UserError("the output is closed: nothing reads the result")
+    if comment is not None:
+        _write(comment, _probe)
+    if store:
+        from orchestrator.api.result import check_store
+
+        check_store(db)
+
+
+def _probe(file: Path) -> None:
+    """Open a file for writing and leave it as it is. Raises `OSError`."""
+    existed = file.exists()
+    file.open("ab").close()
+    if not existed:
+        file.unlink()
+
+
+def _write(file: Path, write: Callable[[Path], object]) -> None:
+    """Raises `UserError`."""
+    try:
+        write(file)
+    except OSError as error:
+        raise UserError(f"--comment {file} cannot be written: {error.strerror}") from None
 
 
 def _stored(results: "Sequence[Result]", db: str | None) -> str:

@@ -225,6 +225,14 @@ def test_without_another_arm_a_failure_is_an_error() -> None:
         measure(["first", "b", "c"], make, time_s=3.0)
 
 
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf])
+def test_a_time_that_no_clock_gives_is_a_failure(seconds: float) -> None:
+    """Instead of a ratio that cannot be computed."""
+    good, bad = (lambda _, taken=taken: SampleTime(taken, None) for taken in (1e-3, seconds))
+    with pytest.raises(ArmFailedError, match=f"new: took {seconds:g} s: the clock was changed"):
+        measure(["old", "new"], lambda: [good, bad, good], time_s=1.0)
+
+
 @pytest.mark.parametrize("names", [["a"], ["a", "a"]])
 def test_two_different_names_are_needed(names: list[str]) -> None:
     """As the results are by name."""
