@@ -122,8 +122,16 @@ def _run_loop(loop: _Loop, times: int) -> SampleTime:
 class Comparison:
     """A comparison that is made visit by visit."""
 
-    def __init__(self, names: Sequence[str], make: Callable[[], Slots], setup: Setup) -> None:
-        """See `measure`."""
+    def __init__(
+        self,
+        names: Sequence[str],
+        make: Callable[[], Slots],
+        setup: Setup,
+        verify: Callable[[Sequence[str]], object] = lambda _: None,
+    ) -> None:
+        """See `measure`; `verify` is called after the rounds of each visit with the names that were
+        timed, and raises `ArmFailedError` for one whose results are wrong by then.
+        """
         if len(set(names)) < len(names) or len(names) < 2:
             raise ValueError(f"a comparison needs two or more different names, got {list(names)}")
         for control in setup.controls:
@@ -134,7 +142,7 @@ class Comparison:
         self.ended = False
         """Whether all arms are decided, or the time is spent."""
         self._last = False
-        self._make = make
+        self._make, self._verify = make, verify
         self._patience = ContentionWait(
             setup.threads,
             min(CONTENTION_S, CONTENTION_SHARE * setup.time_s),
@@ -157,8 +165,7 @@ class Comparison:
         """Measure one visit. Raises `ArmFailedError`, see `measure`."""
         clock = self.setup.clock
         began, before_s = clock(), self.spent_s
-        record: VisitRecord | None = None
-        while record is None:
+        while True:
             self._patience.wait()
             made = clock()
             slots = self._fresh()
@@ -168,10 +175,12 @@ class Comparison:
                     loops = self._warm_up(slots, made_s)
                     self.spent_s = before_s + clock() - began
                     record = self._timed(loops)
+                self._verify([loop.name for loop in loops[:-1]])
+                break
             except (ArmError, ArmFailedError) as error:
                 failed = error.__cause__ if isinstance(error, ArmError) else error
                 assert isinstance(failed, ArmFailedError)
-                self._leave_out(failed.arm, failed.reason)
+                self._leave_out(failed)
         self._records.append(record)
         self.spent_s = before_s + clock() - began
         self._decide()
@@ -206,19 +215,20 @@ class Comparison:
             try:
                 slots = self._make()
             except ArmFailedError as error:
-                self._leave_out(error.arm, error.reason)
+                self._leave_out(error)
                 continue
             if len(slots) != len(self.names) + 1:
                 raise ValueError(f"make() gave {len(slots)} slots for {len(self.names)} names + 1")
             return [slots[index] for index in self._indices()[:-1]] + [slots[-1]]
 
-    def _leave_out(self, name: str, reason: str) -> None:
-        """Raises `ArmFailedError` if nothing is left to compare besides controls."""
-        known, controls = name in self._failures, self.setup.controls
-        self._failures[name] = reason
+    def _leave_out(self, failed: ArmFailedError) -> None:
+        """Raises it if nothing is left to compare besides controls."""
+        name, controls = failed.arm, self.setup.controls
+        known = name in self._failures
+        self._failures[name] = failed.reason
         left = {*self.names[1:]} - {*self._failures, *controls, *controls.values()}
         if known or name == self.names[0] or not left:
-            raise ArmFailedError(name, reason)
+            raise failed
 
     def _warm_up(self, slots: Slots, made_s: float) -> list[_Loop]:
         """Warm up; before the first visit thoroughly, which also gives the inner loops and the
@@ -253,7 +263,8 @@ class Comparison:
         self._choose_inner(names, calls)
         loops = self._loops(names, slots)
         self._round_s = sum(loop.inner * call for loop, call in zip(loops, calls, strict=True))
-        self._prepare_s = made_s + setup.warmup * self._round_s
+        # one call of each arm, at most a round, is for the check of results
+        self._prepare_s = made_s + (setup.warmup + 1) * self._round_s
         left_s = setup.time_s - (clock() - start) - made_s
         most = min(
             left_s / VISIT_S,

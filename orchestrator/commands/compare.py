@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -106,7 +106,11 @@ def compare(
     time_s, share = parse_seconds(time), _share(margin)
     places = list(_places(axis or []))
     timeout_s = time_s if timeout is None else parse_seconds(timeout)
-    limits = {"fresh_s": FRESH_SHARE * time_s / len(places), "timeout_s": timeout_s}
+    limits: dict[str, Any] = {
+        "fresh_s": FRESH_SHARE * time_s / len(places),
+        "timeout_s": timeout_s,
+        "check": check,
+    }
     with ExitStack() as stack:
         if command:
             source = _commands(arms, control, prepare, timeout_s, check=check)
@@ -117,13 +121,11 @@ def compare(
                 control=control,
                 inputs=inputs,
                 setup=setup,
-                fresh_s=limits["fresh_s"],
-                timeout_s=timeout_s,
-                check=check,
+                **limits,
             )
             source = stack.enter_context(found)
         else:
-            source = _functions(arms, control, inputs, **limits, check=check)
+            source = _functions(arms, control, inputs, **limits)
         opened = [stack.enter_context(source.open(values)) for values in places]
         setups = [
             Setup(
@@ -184,7 +186,7 @@ def _measured(arms: "Sequence[Arms]", setups: "Sequence[Setup]") -> "list[Result
     quantile(0.05, 1.0)  # loads SciPy before the time starts
     show = progress_bar()
     places = [
-        Comparison(found.names, found.slots, setup)
+        Comparison(found.names, found.slots, setup, found.verify)
         for found, setup in zip(arms, setups, strict=True)
     ]
     try:
@@ -265,10 +267,7 @@ def _functions(
     texts: Sequence[str],
     control: str | None,
     inputs: str | None,
-    *,
-    fresh_s: float,
-    timeout_s: float,
-    check: bool,
+    **limits: Any,
 ) -> Source:
     """Raises `UserError` for fewer than two functions."""
     from orchestrator.api.function_arms import (
@@ -283,9 +282,7 @@ def _functions(
     made = None if inputs is None else parse_function(inputs)
     python = default_python()
     arms = [FunctionArm(text, parse_function(text), made, python) for text in named]
-    return Source(
-        FunctionArms(arms, fresh_s, timeout_s, check=check).at, _controls(control, texts[0])
-    )
+    return Source(FunctionArms(arms, **limits).at, _controls(control, texts[0]))
 
 
 @contextmanager
@@ -296,9 +293,7 @@ def _revisions(
     control: str | None,
     inputs: str | None,
     setup: str | None,
-    fresh_s: float,
-    timeout_s: float,
-    check: bool,
+    **limits: Any,
 ) -> Iterator[Source]:
     """Raises `UserError` for fewer than two revisions, or other than one function."""
     from orchestrator.api.function_arms import FunctionArms, parse_function
@@ -322,7 +317,7 @@ def _revisions(
         ]
         first, *others = [arm.label for arm in arms[len(trees) :]] or [""]
         yield Source(
-            FunctionArms(arms, fresh_s, timeout_s, check=check).at,
+            FunctionArms(arms, **limits).at,
             dict.fromkeys(others, first),
             conclude=partial(without_controls, count=len(trees)),
             notes=[f"Each revision runs {texts[0]} in a work tree", *repository.notes(trees)],
