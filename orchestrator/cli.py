@@ -183,20 +183,15 @@ def options(
         typer.echo(FIRST)
 
 
-def main() -> NoReturn:
-    """Run the command line and raise `SystemExit`."""
-    sys.exit(exit_code())
-
-
-def exit_code() -> int:
-    """Run the command line; one line on stderr for errors: exit code 2 where the user can correct
-    them, 1 for outages.
+def run_command_line() -> int:
+    """The exit code of the command; one line on stderr for errors: 2 where the user can correct
+    them, 1 for outages. Raises what is no error of the user's.
     """
     try:
         with signals_interrupt():
             app()
     except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else 0
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except KeyboardInterrupt:
         typer.echo("breakeven: interrupted", err=True)
         return INTERRUPTED

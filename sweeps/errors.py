@@ -17,6 +17,10 @@ class OutageError(UserError):
     """
 
 
+class SlowdownError(Exception):
+    """A slowdown that was measured: what `compare` and `history` end with exit code 1 for."""
+
+
 class WeightsError(ValueError):
     """The model cannot have the weights that are requested; the message is the reason."""
 

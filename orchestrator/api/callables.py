@@ -108,6 +108,8 @@ class Calls:
         """Bytes by which the process grew while an arm ran."""
         self._clock: Stopwatch = stopwatch("cpu")
         self._failed: dict[str, str] = {}
+        self._calls: list[Call] = []
+        """Of the visit: what inputs returned, then the copy of each arm."""
 
     def make(self) -> list[Slot]:
         """A slot for each function and a second one for the first. Raises `ArmFailedError` once for
@@ -117,10 +119,20 @@ class Calls:
             raise ArmFailedError(name, self._failed.pop(name))
         made = self._made()
         names = [*self.functions, next(iter(self.functions))]
-        return [
-            self._slot(place % len(self.functions), name, made.copy() or made)
-            for place, name in enumerate(names)
-        ]
+        self._calls = [made, *(made.copy() or made for _ in names)]
+        return [self._slot(name, call) for name, call in zip(names, self._calls[1:], strict=True)]
+
+    def verify(self, names: Sequence[str]) -> None:
+        """Compare results and inputs once more, after the rounds of a visit. Raises
+        `ArmFailedError`.
+        """
+        if self.check is not None:
+            made, *calls = self._calls
+            pairs = zip(self.functions, calls, strict=False)
+            self._compare(
+                {name: self._result(name, call, made) for name, call in pairs if name in names},
+                " after the timed rounds",
+            )
 
     def run_once(self) -> None:
         """Run each arm for the first time, compare results and inputs, and learn the device. Raises
@@ -128,50 +140,63 @@ class Calls:
         """
         made = self._made()
         results: dict[str, Any] = {}
-        for place, (name, function) in enumerate(self.functions.items()):
+        for name in self.functions:
             call = made.copy()
             if call is None and self.check is not None and not self.notes:
                 self.notes.append("the inputs cannot be copied: all arms share them")
-            used = call or made
             threads = set(threading.enumerate())
-            self.mark(place)
             try:
-                results[name] = function(*used.args, **used.kwargs)
-            except (Exception, TimedOut) as error:
-                self._failed[name] = failure_text(error)
+                results[name] = self._result(name, call or made, made)
+            except DifferentResultsError:
+                raise
+            except ArmFailedError as error:
+                self._failed[name] = error.reason
                 continue
-            finally:
-                self.mark(-1)
             begun = {each.name for each in threading.enumerate() if each not in threads}
             if begun:
                 self.notes.append(f"{name} leaves threads running: {', '.join(sorted(begun))}")
-            if self.check is not None and call is not None and (change := call.change(made)):
-                raise DifferentResultsError(
-                    name, f"changes its inputs: {change}; let it work on a copy"
-                )
         if on_gpu([made, results]):
             self.device = "cuda"
             self._clock = stopwatch("cuda")
         self._compare(results)
 
+    def _result(self, name: str, call: Call, made: Call) -> Any:
+        """What an arm returns. Raises `ArmFailedError`, also where it changes its inputs."""
+        try:
+            with self._marked(name):
+                result = self.functions[name](*call.args, **call.kwargs)
+        except (Exception, TimedOut) as error:
+            raise ArmFailedError(name, failure_text(error)) from None
+        if self.check is not None and call is not made and (change := call.change(made)):
+            raise DifferentResultsError(
+                name, f"changes its inputs: {change}; let it work on a copy"
+            )
+        return result
+
     def _made(self) -> Call:
         return Call((), {}) if self.inputs is None else Call.of(self.inputs(**self.values))
 
-    def _slot(self, place: int, name: str, call: Call) -> Slot:
+    @contextlib.contextmanager
+    def _marked(self, name: str) -> Iterator[None]:
+        self.mark([*self.functions].index(name))
+        try:
+            yield
+        finally:
+            self.mark(-1)
+
+    def _slot(self, name: str, call: Call) -> Slot:
         step = partial(self.functions[name], *call.args, **call.kwargs)
 
         def run(inner: int) -> SampleTime:
             before = _resident_bytes()
-            self.mark(place)
-            try:
-                return self._clock(step, inner)
-            finally:
-                self.mark(-1)
-                self.grown[name] += _resident_bytes() - before
+            with self._marked(name):
+                taken = self._clock(step, inner)
+            self.grown[name] += _resident_bytes() - before
+            return taken
 
         return run
 
-    def _compare(self, results: Mapping[str, Any]) -> None:
+    def _compare(self, results: Mapping[str, Any], when: str = "") -> None:
         """Raises `DifferentResultsError`."""
         baseline = next(iter(self.functions))
         if self.check is None or baseline not in results:
@@ -181,7 +206,7 @@ class Calls:
             self.notes.append("the arms return nothing: no results were compared")
         for name, new in results.items():
             if name != baseline and (found := _checked(self.check, old, new)):
-                raise DifferentResultsError(name, f"differs from {baseline}: {found}")
+                raise DifferentResultsError(name, f"differs from {baseline}{when}: {found}")
 
     def leaks(self) -> Iterator[str]:
         for name, size in self.grown.items():
@@ -221,7 +246,7 @@ def measure_points(
             calls = Calls(functions, request.inputs, values, request.check, mark)
             calls.run_once()
             setup = replace(request.setup, device=calls.device, values=values, threads=_threads())
-            comparison = Comparison(list(functions), calls.make, setup)
+            comparison = Comparison(list(functions), calls.make, setup, calls.verify)
             comparison.visit()
             made.append((calls, comparison))
             progress(len(made) / len(request.points) * comparison.share_done)

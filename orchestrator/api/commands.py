@@ -99,9 +99,12 @@ class MeasuredProcess:
                 raise FailedError(f"its process ended with {failure(self._process.wait())}")
             self._received += data
         line, _, self._received = self._received.partition(b"\n")
-        answer = json.loads(line)
-        self.cpu_s, self.threads_s = answer["cpu_s"], answer["threads_s"]
-        reply: object = answer["reply"]
+        try:
+            answer = json.loads(line)
+            self.cpu_s, self.threads_s = answer["cpu_s"], answer["threads_s"]
+            reply: object = answer["reply"]
+        except (ValueError, TypeError, KeyError):
+            raise FailedError("its process sent something that is no reply") from None
         if isinstance(reply, Mapping) and "failed" in reply:
             raise FailedError(str(reply["failed"]))
         return reply
@@ -167,6 +170,10 @@ class Arms(ABC):
         """Of one visit, see `comparison.measure`. Raises `ArmFailedError`."""
 
     @abstractmethod
+    def verify(self, names: Sequence[str]) -> None:
+        """Compare results once more, see `Comparison`. Raises `ArmFailedError`."""
+
+    @abstractmethod
     def own_s(self) -> float:
         """CPU time of this process and of what it started, in seconds."""
 
@@ -209,30 +216,36 @@ class Commands(Arms):
         self._process = MeasuredProcess("commands", (sys.executable, "-I", "-S"))
         self._cpu: defaultdict[Command, list[tuple[float, float]]] = defaultdict(list)
         self._peaks: defaultdict[Command, list[int]] = defaultdict(list)
-        self._failed: set[Command] = set()
+        self._failed: set[str] = set()
         self.shell_starts: list[float] = []
         """Seconds that a shell with an empty command took."""
         self.left: set[str] = set()
         """Commands that left processes running."""
 
     def slots(self) -> list[Slot]:
-        """What times each command, and the first one once more; before, each is run once and their
-        outputs are compared. Raises `ArmFailedError`.
+        """What times each command, and the first one once more; before the first visit outputs are
+        compared. Raises `ArmFailedError`.
         """
-        first = self._commands[0]
+        if not self._cpu:
+            self.verify([name for name in self.names if name not in self._failed])
+        return [partial(self.time, command) for command in (*self._commands, self._commands[0])]
+
+    def verify(self, names: Sequence[str]) -> None:
+        """Run each command once more and compare their outputs. Raises `ArmFailedError`."""
+        first, *others = self._commands
         before = self._observe(first)
-        for command in self._commands[1:]:
-            if command in self._failed:
+        for command in others:
+            if command.text not in names:
                 continue
             observed = self._observe(command)
             if self._check and observed["digest"] != before["digest"]:
                 difference = _difference(before, observed)
+                when = " after the timed rounds" if self._cpu else ""
                 raise self._failure(
                     command,
-                    f"its output is not that of {first.text!r}: {difference}"
+                    f"its output{when} is not that of {first.text!r}: {difference}"
                     " (--no-check: compare them all the same)",
                 )
-        return [partial(self.time, command) for command in (*self._commands, first)]
 
     def time(self, command: Command, inner: int) -> SampleTime:
         """Seconds per execution of `inner`; the start of a shell, if it needs one, is not
@@ -270,7 +283,7 @@ class Commands(Arms):
                 f"The start of {SHELL[0]}, {1000 * median(self.shell_starts):.2f} ms, is subtracted"
                 f" from the wall time of {shells}"
             )
-        yield "Output goes to a pipe that is read; before each visit it is compared"
+        yield "Output goes to a pipe that is read; after each visit it is compared"
         for text in sorted(self.left):
             yield f"{text!r} left processes running, which were ended after the comparison"
 
@@ -308,7 +321,7 @@ class Commands(Arms):
         return taken
 
     def _failure(self, command: Command, reason: str) -> ArmFailedError:
-        self._failed.add(command)
+        self._failed.add(command.text)
         return ArmFailedError(command.text, reason)
 
 

@@ -22,6 +22,7 @@ from sweeps.model.flags import flags_of_attempts, quarantine_reasons
 from sweeps.model.job import Pair, Protocol
 from sweeps.stats.pooling import ALPHA, SPENT_NOW, mean_contrast, mean_disagrees
 from sweeps.stats.visits import Pooling, Visit, pool_visits
+from sweeps.text.compared import speedup_text
 from workers.errors import TimedOut
 from workers.measure.environment import environment_of
 from workers.measure.interleaved import (
@@ -108,30 +109,40 @@ class _Loop(NamedTuple):
 def _run_loop(loop: _Loop, times: int) -> SampleTime:
     """Raises `ArmFailedError`."""
     try:
-        return loop.slot(loop.inner * times)
+        taken = loop.slot(loop.inner * times)
     except ArmFailedError:
         raise
     except (Exception, TimedOut) as error:  # whatever an arm raises
         raise ArmFailedError(loop.name, failure_text(error)) from error
+    if not 0 < taken.wall < math.inf:
+        raise ArmFailedError(loop.name, f"took {taken.wall:g} s: the clock was changed")
+    return taken
 
 
 class Comparison:
     """A comparison that is made visit by visit."""
 
-    def __init__(self, names: Sequence[str], make: Callable[[], Slots], setup: Setup) -> None:
-        """See `measure`."""
+    def __init__(
+        self,
+        names: Sequence[str],
+        make: Callable[[], Slots],
+        setup: Setup,
+        verify: Callable[[Sequence[str]], object] = lambda _: None,
+    ) -> None:
+        """See `measure`; `verify` is called after the rounds of each visit with the names that were
+        timed, and raises `ArmFailedError` for one whose results are wrong by then.
+        """
         if len(set(names)) < len(names) or len(names) < 2:
             raise ValueError(f"a comparison needs two or more different names, got {list(names)}")
-        if setup.control is not None and setup.control not in names[1:]:
-            raise ValueError(
-                f"control {setup.control!r} is none of the arms {', '.join(names[1:])}"
-            )
+        for control in setup.controls:
+            if control not in names[1:]:
+                raise ValueError(f"control {control!r} is none of the arms {', '.join(names[1:])}")
         self.names, self.setup = tuple(names), setup
         self.spent_s = 0.0
         self.ended = False
         """Whether all arms are decided, or the time is spent."""
         self._last = False
-        self._make = make
+        self._make, self._verify = make, verify
         self._patience = ContentionWait(
             setup.threads,
             min(CONTENTION_S, CONTENTION_SHARE * setup.time_s),
@@ -154,8 +165,7 @@ class Comparison:
         """Measure one visit. Raises `ArmFailedError`, see `measure`."""
         clock = self.setup.clock
         began, before_s = clock(), self.spent_s
-        record: VisitRecord | None = None
-        while record is None:
+        while True:
             self._patience.wait()
             made = clock()
             slots = self._fresh()
@@ -165,10 +175,12 @@ class Comparison:
                     loops = self._warm_up(slots, made_s)
                     self.spent_s = before_s + clock() - began
                     record = self._timed(loops)
+                self._verify([loop.name for loop in loops[:-1]])
+                break
             except (ArmError, ArmFailedError) as error:
                 failed = error.__cause__ if isinstance(error, ArmError) else error
                 assert isinstance(failed, ArmFailedError)
-                self._leave_out(failed.arm, failed.reason)
+                self._leave_out(failed)
         self._records.append(record)
         self.spent_s = before_s + clock() - began
         self._decide()
@@ -203,18 +215,20 @@ class Comparison:
             try:
                 slots = self._make()
             except ArmFailedError as error:
-                self._leave_out(error.arm, error.reason)
+                self._leave_out(error)
                 continue
             if len(slots) != len(self.names) + 1:
                 raise ValueError(f"make() gave {len(slots)} slots for {len(self.names)} names + 1")
             return [slots[index] for index in self._indices()[:-1]] + [slots[-1]]
 
-    def _leave_out(self, name: str, reason: str) -> None:
-        """Raises `ArmFailedError` if nothing is left to compare."""
+    def _leave_out(self, failed: ArmFailedError) -> None:
+        """Raises it if nothing is left to compare besides controls."""
+        name, controls = failed.arm, self.setup.controls
         known = name in self._failures
-        self._failures[name] = reason
-        if known or name == self.names[0] or len(self._failures) == len(self.names) - 1:
-            raise ArmFailedError(name, reason)
+        self._failures[name] = failed.reason
+        left = {*self.names[1:]} - {*self._failures, *controls, *controls.values()}
+        if known or name == self.names[0] or not left:
+            raise failed
 
     def _warm_up(self, slots: Slots, made_s: float) -> list[_Loop]:
         """Warm up; before the first visit thoroughly, which also gives the inner loops and the
@@ -249,7 +263,8 @@ class Comparison:
         self._choose_inner(names, calls)
         loops = self._loops(names, slots)
         self._round_s = sum(loop.inner * call for loop, call in zip(loops, calls, strict=True))
-        self._prepare_s = made_s + setup.warmup * self._round_s
+        # one call of each arm, at most a round, is for the check of results
+        self._prepare_s = made_s + (setup.warmup + 1) * self._round_s
         left_s = setup.time_s - (clock() - start) - made_s
         most = min(
             left_s / VISIT_S,
@@ -324,12 +339,8 @@ class Comparison:
             for name, (pooling, uneven) in pooled.items()
         }
         void = "" if right else "the machine was slowed in every visit"
-        moved = arms.get(self.setup.control or "")
-        if moved is not None and not moved.low <= 1 <= moved.high:
-            void = (
-                f"the control {moved.name} moved:"
-                f" {moved.ratio:.3f}x [{moved.low:.3f}, {moved.high:.3f}]"
-            )
+        for pair in self.setup.controls.items():
+            void = self._control_fault(*pair, used, alpha) or void
         if void:
             arms = {name: replace(arm, verdict="undecided") for name, arm in arms.items()}
         return Result(
@@ -352,6 +363,21 @@ class Comparison:
             notes=tuple(notes),
         )
 
+    def _control_fault(
+        self, control: str, reference: str, visits: Sequence[VisitRecord], alpha: float
+    ) -> str:
+        """Why nothing may be concluded by a control; empty if its interval contains 1."""
+        for name in (control, reference):
+            if name in self._failures:
+                return f"the control {name} failed: {self._failures[name]}"
+        pooling, _ = _pool(visits, *map(self.names.index, (control, reference)))
+        found = pooling.speedup._replace(alpha=alpha)
+        if found.half_width == math.inf:
+            return f"the control {control} has no interval: too few rounds"
+        if found.low <= 1 <= found.high:
+            return ""
+        return f"the control {control} moved: {speedup_text(found.value, found.low, found.high)}"
+
 
 def failure_text(error: BaseException | None) -> str:
     """Why a slot or a function failed, for people."""
@@ -362,9 +388,11 @@ def failure_text(error: BaseException | None) -> str:
     return f"raised {type(error).__name__}: {error}"
 
 
-def _pool(records: Sequence[VisitRecord], index: int) -> tuple[Pooling, set[str]]:
+def _pool(
+    records: Sequence[VisitRecord], index: int, baseline: int = 0
+) -> tuple[Pooling, set[str]]:
     """The speed-up of an arm by all visits, and the flag of mean times that tell something else."""
-    visits = [Visit(each.times(0), each.times(index)) for each in records]
+    visits = [Visit(each.times(baseline), each.times(index)) for each in records]
     pooling = pool_visits(visits, range(len(visits)))
     mean = mean_contrast((visit.baseline, visit.arm) for visit in visits)
     return pooling, {"mean_disagrees"} if mean_disagrees(mean, pooling.speedup) else set()

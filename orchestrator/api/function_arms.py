@@ -47,6 +47,8 @@ class FunctionArm(NamedTuple):
     """Where the revision is."""
     folder: Path | None = None
     """Current folder; by default this process's."""
+    group: str = ""
+    """Arms of one group must return the same."""
 
     @property
     def shared(self) -> tuple[object, ...]:
@@ -86,6 +88,7 @@ class FunctionArms(Arms):
         self._loaded: list[_Loaded] = []
         self._loads_s: list[float] = []
         self._failed: dict[str, str] = {}
+        self._checked = False
         self._foreign: dict[str, set[str]] = defaultdict(set)
 
     def at(self, values: Values) -> Self:
@@ -95,8 +98,8 @@ class FunctionArms(Arms):
         return place
 
     def slots(self) -> list[Slot]:
-        """What times each function, and the first one once more; results are compared. Raises
-        `ArmFailedError`.
+        """What times each function, and the first one once more; before the first visit results are
+        compared. Raises `ArmFailedError`.
         """
         if not self._loaded or self._loads_s[0] <= self._fresh_s:
             self._load()
@@ -105,20 +108,30 @@ class FunctionArms(Arms):
             arm.process.send(do="build", values=self._values)
         for arm in processes:
             self._receive(arm.process, arm.label)
-        loaded = self._loaded[:]
-        if self._check:
-            expected = _restored(self._ask(loaded[0], "result"))
-            for arm in loaded[1:]:
-                difference = first_difference(expected, _restored(self._ask(arm, "result")))
-                if difference is not None:
-                    raise self._failure(
-                        arm.label,
-                        f"its result is not that of {self.names[0]}: {difference}"
-                        " (--no-check: compare them all the same)",
-                    )
+        if not self._checked:
+            self.verify(self.names)
+            self._checked = True
+        loaded = self._loaded
         slots = {label: partial(self._refuse, label) for label in self._failed}
         slots |= {arm.label: partial(self._time, arm) for arm in loaded[:-1]}
         return [*(slots[name] for name in self.names), partial(self._time, loaded[-1])]
+
+    def verify(self, names: Sequence[str]) -> None:
+        """Compare results with that of the first arm of the group. Raises `ArmFailedError`."""
+        when = " after the timed rounds" if self._checked else ""
+        groups = {arm.label: arm.group for arm in self._arms}
+        expected: dict[str, tuple[str, object]] = {}
+        for arm in self._loaded if self._check else ():
+            if arm.label not in names:
+                continue
+            result = _restored(self._ask(arm, "result"))
+            first, old = expected.setdefault(groups[arm.label], (arm.label, result))
+            if (difference := first_difference(old, result)) is not None:
+                raise self._failure(
+                    arm.label,
+                    f"its result{when} is not that of {first}: {difference}"
+                    " (--no-check: compare them all the same)",
+                )
 
     def _load(self) -> None:
         """Of one folder in one process, else each in its own; all start at once."""

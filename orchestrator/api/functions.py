@@ -62,7 +62,7 @@ def compare_functions(
         time=time,
         check=check,
         margin=margin,
-        control=control,
+        controls={} if control is None else {control: next(iter(functions), "")},
         visits=visits,
         timeout=timeout,
     )

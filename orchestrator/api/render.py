@@ -105,6 +105,8 @@ class ComparisonReport:
 
     def _needed(self) -> str | None:
         """The time that decides what is not decided; `None` where that is not known."""
+        if any(place.result.void for place in self.places):
+            return None
         needed = [arm.needed_s for _, arm in self._arms() if self.passed(arm) == "undecided"]
         if not needed or None in needed:
             return None
@@ -187,7 +189,7 @@ class ComparisonReport:
         """Without a control, of which nothing is asked."""
         for place in self.places:
             for arm in place.result.arms.values():
-                if arm.name != place.result.setup.control:
+                if arm.name not in place.result.setup.controls:
                     yield place, arm
 
 

@@ -78,8 +78,9 @@ class Setup:
     visits: int | None = None
     """`None`: as many as the time allows for, up to `MAX_VISITS`."""
     margin: float = DEFAULT_MARGIN
-    control: str | None = None
-    """An arm that must not differ from the baseline: if it does, the result is void."""
+    controls: Mapping[str, str] = field(default_factory=dict)
+    """Arms that must not differ from another one, by name: if one does, or one of the two fails,
+    the result is void."""
     seed: str = field(default_factory=lambda: uuid4().hex)
     warmup: int = VISIT_WARMUP
     """Samples of each slot before the rounds of a visit."""
@@ -227,6 +228,19 @@ def save_results(
         submit_sweep(engine, new, jobs.values(), [])
         store_arm_labels(engine, {arm.arm_id: label for arm, label in labels})
     return name
+
+
+def check_store(url: str | None) -> None:
+    """Raises `StoreError` where results cannot be saved."""
+    from store.open.engine import connect
+    from store.rows.transactions import writing
+
+    engine = connect(url)
+    try:
+        with writing(engine):
+            pass
+    finally:
+        engine.dispose()
 
 
 class StoredResults:

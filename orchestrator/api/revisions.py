@@ -4,7 +4,6 @@ that nothing of the user's repository changes.
 
 import contextlib
 import fcntl
-import math
 import os
 import shutil
 import subprocess
@@ -15,13 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from orchestrator.api.function_arms import FunctionArm, FunctionOf, default_python
 from orchestrator.api.result import Result
 from sweeps.errors import UserError, did_you_mean
-from sweeps.model.flags import quarantine_reasons
-from sweeps.stats.visits import Visit, pool_visits
 
 TREES_PREFIX = "breakeven-trees-"
 LOCK = "lock"
@@ -86,10 +81,7 @@ class Repository:
         file = file.resolve()
         if not file.is_relative_to(self.root):
             raise UserError(f"{file} is not in the repository {self.root}")
-        moved = revision.tree / file.relative_to(self.root)
-        if not moved.is_file():
-            raise UserError(f"{revision.name} has no file {file.relative_to(self.root)}")
-        return moved
+        return revision.tree / file.relative_to(self.root)
 
     def submodules(self, commit: str) -> list[str]:
         """Paths of the submodules of a commit."""
@@ -104,7 +96,7 @@ class Repository:
         self, label: str, revision: Revision, function: FunctionOf, inputs: FunctionOf | None
     ) -> FunctionArm:
         """A function as it is in a revision, in whose work tree it runs, with the environment that
-        is there, if any. Raises `UserError` where the revision lacks a file.
+        is there, if any. Raises `UserError` for a file outside of the repository.
         """
         moved = [
             None if each is None else each._replace(file=self._in_tree(revision, each.file))
@@ -170,33 +162,11 @@ class Repository:
 
 
 def without_controls(result: Result, count: int) -> Result:
-    """A result without the names after the first `count`, which are a control at each revision;
-    void if the control differs between two of them.
-    """
-    names, void = result.names[:count], result.void
-    for column in range(count + 1, len(result.names)):
-        low, high = _interval(result, count, column)
-        if low > 1 or high < 1:
-            void = f"the {result.names[column]} moved: speed-up {low:.3f} to {high:.3f}"
+    """A result without the names after the first `count`, which are a control at each revision."""
+    names = result.names[:count]
     arms = {name: arm for name, arm in result.arms.items() if name in names}
-    if void:
-        arms = {name: replace(arm, verdict="undecided") for name, arm in arms.items()}
-    return replace(result, names=names, arms=arms, void=void)
-
-
-def _interval(result: Result, baseline: int, arm: int) -> tuple[float, float]:
-    """Of the speed-up between two arms of a result, of which each was timed once in a round."""
-    visits = []
-    for record in result.visits:
-        columns = record.samples.arms
-        if {baseline, arm} <= {*columns} and not quarantine_reasons(record.flags):
-            times = np.array(record.samples.seconds)
-            one, other = (times[:, [columns.index(each)]] for each in (baseline, arm))
-            visits.append(Visit(one, other))
-    if not visits:
-        return 0.0, math.inf
-    speedup = pool_visits(visits, range(len(visits))).speedup
-    return speedup.low, speedup.high
+    failures = {name: reason for name, reason in result.failures.items() if name in names}
+    return replace(result, names=names, arms=arms, failures=failures)
 
 
 def outside_git() -> dict[str, str]:

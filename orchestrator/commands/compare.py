@@ -5,18 +5,19 @@ exit code.
 import itertools
 import random
 import re
+import select
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from orchestrator.commands.options import Database, parse_seconds
-from sweeps.errors import UserError
+from sweeps.errors import SlowdownError, UserError
 
 if TYPE_CHECKING:
     from orchestrator.api.commands import Arms
@@ -94,7 +95,7 @@ def compare(
     """Compare functions, commands or revisions. Exit codes: 0 no arm is slower, 1 one is, 3 not
     decided.
     """
-    from orchestrator.api.render import ComparisonReport, Place
+    from orchestrator.api.render import FAILED, ComparisonReport, Place
     from orchestrator.api.result import Setup
 
     if (command and (revision or inputs)) or (setup and not revision) or (prepare and not command):
@@ -105,7 +106,11 @@ def compare(
     time_s, share = parse_seconds(time), _share(margin)
     places = list(_places(axis or []))
     timeout_s = time_s if timeout is None else parse_seconds(timeout)
-    limits = {"fresh_s": FRESH_SHARE * time_s / len(places), "timeout_s": timeout_s}
+    limits: dict[str, Any] = {
+        "fresh_s": FRESH_SHARE * time_s / len(places),
+        "timeout_s": timeout_s,
+        "check": check,
+    }
     with ExitStack() as stack:
         if command:
             source = _commands(arms, control, prepare, timeout_s, check=check)
@@ -116,19 +121,17 @@ def compare(
                 control=control,
                 inputs=inputs,
                 setup=setup,
-                fresh_s=limits["fresh_s"],
-                timeout_s=timeout_s,
-                check=check,
+                **limits,
             )
             source = stack.enter_context(found)
         else:
-            source = _functions(arms, control, inputs, **limits, check=check)
+            source = _functions(arms, control, inputs, **limits)
         opened = [stack.enter_context(source.open(values)) for values in places]
         setups = [
             Setup(
                 time_s=time_s / len(places),
                 margin=share,
-                control=source.control,
+                controls=source.controls,
                 own_s=arms_there.own_s,
                 threads_s=arms_there.threads_s,
                 sources=arms_there.sources(),
@@ -136,24 +139,29 @@ def compare(
             )
             for arms_there, values in zip(opened, places, strict=True)
         ]
+        _check_targets(comment, db, store=store)
         results = _measured(opened, setups)
         notes = dict.fromkeys(source.notes)
-        if store:
-            notes |= dict.fromkeys([_stored(results, db)])
         for arms_there in opened:
             notes |= dict.fromkeys(arms_there.notes())
         measured = [
             Place(values, source.conclude(result), arms_there.usages())
             for values, result, arms_there in zip(places, results, opened, strict=True)
         ]
-    report = ComparisonReport(tuple(measured), share, fail_on, tuple(notes))
-    if comment is not None:
-        comment.write_text("\n".join([*report.markdown(), ""]), encoding="utf-8")
-    if form == "json":
-        typer.echo(report.as_json())
-    else:
-        for line in report.markdown() if form == "markdown" else report.table():
-            typer.echo(line)
+        report = ComparisonReport(tuple(measured), share, fail_on, tuple(notes))
+        if form == "json":
+            typer.echo(report.as_json())
+        else:
+            for line in report.markdown() if form == "markdown" else report.table():
+                typer.echo(line)
+    with ExitStack() as writes:  # what one of them raises comes after the other
+        if comment is not None:
+            text = "\n".join([*report.markdown(), ""])
+            writes.callback(_write, comment, lambda file: file.write_text(text, encoding="utf-8"))
+        if store:
+            writes.callback(lambda: typer.echo(_stored(results, db), err=form != "table"))
+    if report.exit_code() == FAILED:
+        raise SlowdownError
     raise typer.Exit(report.exit_code())
 
 
@@ -162,8 +170,8 @@ class Source(NamedTuple):
 
     open: "Callable[[Values], Arms]"
     """Arms at a place of the axes."""
-    control: str | None = None
-    """Name of the arm that cannot differ from the baseline."""
+    controls: Mapping[str, str] = {}
+    """Names of arms that cannot differ, each from another one."""
     conclude: "Callable[[Result], Result]" = lambda result: result
     """The result without what is no arm of the user's."""
     notes: Sequence[str] = ()
@@ -179,7 +187,7 @@ def _measured(arms: "Sequence[Arms]", setups: "Sequence[Setup]") -> "list[Result
     quantile(0.05, 1.0)  # loads SciPy before the time starts
     show = progress_bar()
     places = [
-        Comparison(found.names, found.slots, setup)
+        Comparison(found.names, found.slots, setup, found.verify)
         for found, setup in zip(arms, setups, strict=True)
     ]
     try:
@@ -191,6 +199,36 @@ def _measured(arms: "Sequence[Arms]", setups: "Sequence[Setup]") -> "list[Result
     except ArmFailedError as error:
         raise UserError(str(error)) from None
     return [place.result() for place in places]
+
+
+def _check_targets(comment: Path | None, db: str | None, *, store: bool) -> None:
+    """Raises `UserError` for what could not be written after the measurement."""
+    output = select.poll()
+    output.register(1, 0)
+    if output.poll(0):
+        raise UserError("the output is closed: nothing reads the result")
+    if comment is not None:
+        _write(comment, _probe)
+    if store:
+        from orchestrator.api.result import check_store
+
+        check_store(db)
+
+
+def _probe(file: Path) -> None:
+    """Open a file for writing and leave it as it is. Raises `OSError`."""
+    existed = file.exists()
+    file.open("ab").close()
+    if not existed:
+        file.unlink()
+
+
+def _write(file: Path, write: Callable[[Path], object]) -> None:
+    """Raises `UserError`."""
+    try:
+        write(file)
+    except OSError as error:
+        raise UserError(f"--comment {file} cannot be written: {error.strerror}") from None
 
 
 def _stored(results: "Sequence[Result]", db: str | None) -> str:
@@ -223,17 +261,14 @@ def _commands(
             check=check,
         )
 
-    return Source(opened, control)
+    return Source(opened, _controls(control, texts[0]))
 
 
 def _functions(
     texts: Sequence[str],
     control: str | None,
     inputs: str | None,
-    *,
-    fresh_s: float,
-    timeout_s: float,
-    check: bool,
+    **limits: Any,
 ) -> Source:
     """Raises `UserError` for fewer than two functions."""
     from orchestrator.api.function_arms import (
@@ -248,7 +283,7 @@ def _functions(
     made = None if inputs is None else parse_function(inputs)
     python = default_python()
     arms = [FunctionArm(text, parse_function(text), made, python) for text in named]
-    return Source(FunctionArms(arms, fresh_s, timeout_s, check=check).at, control)
+    return Source(FunctionArms(arms, **limits).at, _controls(control, texts[0]))
 
 
 @contextmanager
@@ -259,9 +294,7 @@ def _revisions(
     control: str | None,
     inputs: str | None,
     setup: str | None,
-    fresh_s: float,
-    timeout_s: float,
-    check: bool,
+    **limits: Any,
 ) -> Iterator[Source]:
     """Raises `UserError` for fewer than two revisions, or other than one function."""
     from orchestrator.api.function_arms import FunctionArms, parse_function
@@ -276,16 +309,24 @@ def _revisions(
     named = _several("revision", "--revision main --revision HEAD", revisions)
     with repository.trees(named, setup) as trees:
         arms = [
-            repository.arm(f"{prefix}{tree.label}", tree, parse_function(text), made)
-            for prefix, text in (("", texts[0]), ("control at ", control))
+            repository.arm(f"{prefix}{tree.label}", tree, parse_function(text), made)._replace(
+                group=prefix
+            )
+            for prefix, text in (("", texts[0]), (f"{control} at ", control))
             if text is not None
             for tree in trees
         ]
+        first, *others = [arm.label for arm in arms[len(trees) :]] or [""]
         yield Source(
-            FunctionArms(arms, fresh_s, timeout_s, check=check).at,
+            FunctionArms(arms, **limits).at,
+            dict.fromkeys(others, first),
             conclude=partial(without_controls, count=len(trees)),
             notes=[f"Each revision runs {texts[0]} in a work tree", *repository.notes(trees)],
         )
+
+
+def _controls(control: str | None, baseline: str) -> Mapping[str, str]:
+    return {} if control is None else {control: baseline}
 
 
 def _several(what: str, example: str, names: Sequence[str]) -> list[str]:

@@ -12,12 +12,13 @@ from orchestrator import text_table
 from orchestrator.commands.options import Database, SweepName, TableOrJson
 from store.open.engine import connect_readonly, disposing
 from store.read.evidence.history import sweep_trends
+from sweeps.errors import SlowdownError
 from sweeps.model.metrics import INTERVAL
 from sweeps.stats.trends import Trend
 from sweeps.text.compared import change_text, ends_text, trends_text
 
-STEADY, SLOWER, UNDECIDED = 0, 1, 3
-"""Exit codes: no speed-up fell; one did; there are too few measurements to find a change."""
+UNDECIDED = 3
+"""Exit code: there are too few measurements to find a change."""
 MAX_TRENDS = 12
 """Comparisons in the table."""
 
@@ -48,7 +49,7 @@ def history(
         for line in _lines(name, db, trends):
             typer.echo(line)
     if any(trend.slower_since(since) for trend in trends):
-        raise typer.Exit(SLOWER)
+        raise SlowdownError
     if not any(trend.decided for trend in trends):
         raise typer.Exit(UNDECIDED)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import exp, log1p
 from typing import Literal, NamedTuple
 
-from sweeps.stats.pooling import SpeedUp, quantile
+from sweeps.stats.pooling import WIDEST_LOG, SpeedUp, quantile
 from sweeps.stats.timing import Contrast
 from sweeps.stats.visits import Pooling
 
@@ -90,10 +90,14 @@ def compare_pooled(
 
 
 def null_ratio(null: Contrast | None, alpha: float) -> Ratio:
-    """Of the two slots of the baseline; without an interval where there was one visit alone."""
+    """Of the two slots of the baseline; without an interval where there was one visit alone, or
+    none narrower than `WIDEST_LOG`.
+    """
     if null is None:
         return Ratio(1.0, 0.0, math.inf)
     half_width = quantile(alpha, null.freedom) * null.se
+    if not half_width <= WIDEST_LOG:
+        return Ratio(exp(null.effect), 0.0, math.inf)
     return Ratio(*(exp(null.effect + side * half_width) for side in (0, -1, 1)))
 
 

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from orchestrator.cli import main
+from orchestrator.__main__ import exit_code
 from webapp.__main__ import main as run_webapp
 
 ROOT = Path(__file__).parents[2]
@@ -72,8 +72,5 @@ def in_process(
         patch.setattr(os, "execv", become)
         for name, value in {"BREAKEVEN_DB": "", **environment}.items():
             patch.setenv(name, value)
-        with pytest.raises(SystemExit) as ended:
-            main()
-    code = ended.value.code
-    assert code is None or isinstance(code, int)
-    return subprocess.CompletedProcess(arguments, code or 0, output.getvalue(), errors.getvalue())
+        code = exit_code()
+    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())

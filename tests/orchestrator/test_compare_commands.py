@@ -225,7 +225,7 @@ def test_a_slower_command_is_found(tmp_path: Path) -> None:
     (place,) = json.loads(quick.stdout)["places"]
     assert place["arms"][0]["verdict"] == "faster"
     assert place["usage"]["sleep 0.01"]["user_s"] < place["seconds"]["sleep 0.01"]
-    assert "Stored as a sweep: breakeven report 'sleep 0.01 vs sleep 0.04'" in quick.stdout
+    assert "Stored as a sweep: breakeven report 'sleep 0.01 vs sleep 0.04'" in quick.stderr
     sql = "SELECT method, speedup FROM speedup"
     said = breakeven("query", sql, "--db", "x.db", "--format", "json", folder=tmp_path)
     (row,) = json.loads(said.stdout)

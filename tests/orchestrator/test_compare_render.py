@@ -37,7 +37,7 @@ def report(
         null=Ratio(1.0, 0.99, 1.01),
         seconds={"old": 0.0123, **{each.name: 0.01 for each in arms}},
         failures=failures or {},
-        setup=Setup(time_s=60.0, control=control),
+        setup=Setup(time_s=60.0, controls={} if control is None else {control: "old"}),
         spent_s=60.0,
         environment=Environment(device="cpu", device_name="a CPU"),
         visits=(),

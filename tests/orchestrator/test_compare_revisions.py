@@ -5,6 +5,7 @@ of the repository changes.
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -103,10 +104,50 @@ def test_a_slower_revision_is_found(repository: Path, tmp_path: Path) -> None:
     (place,) = said["places"]
     assert [arm["name"].split()[0] for arm in place["arms"]] == ["HEAD"]
     assert place["arms"][0]["high"] < 0.7
+    assert (place["void"], place["failures"]) == ("", {})
     assert "Uncommitted changes are not measured: HEAD is the last commit" in said["method"]
     assert state(repository) == before
     assert list((tmp_path / "tmp").iterdir()) == []
     assert not (tmp_path / "hook-ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("control", "reason"),
+    [
+        (
+            "def control():\n    return sum(range(300_000)) and 499500\n",
+            r" moved: 0\.| has no interval",
+        ),
+        ("def control():\n    return 1\n", " failed: its result is not that of control.py:control"),
+        ("def control():\n    raise ValueError('no')\n", " failed: it raises ValueError: no"),
+        ("def other(): pass\n", " failed: control.py has no function 'control'"),
+        ("", " failed: there is no Python file control.py"),
+    ],
+    ids=["moves", "returns", "raises", "lacks", "missing"],
+)
+def test_a_control_that_moves_fails_or_is_missing_voids_the_result(
+    repository: Path, control: str, reason: str
+) -> None:
+    """Exit code 3, although the revision is slower, with the reason in the output and in the field
+    `void`; controls are compared with each other, since they return something else.
+    """
+    before = "def control():\n    return sum(range(1000))\n"
+    commit(repository, "before", control_py=before, bench_py=BENCH.replace("(2000)", "(200)"))
+    if not control:
+        git(repository, "rm", "--quiet", "control.py")
+    commit(repository, "after", bench_py=BENCH, **({"control_py": control} if control else {}))
+    found = compare(
+        repository,
+        *("--revision", "HEAD~1", "--revision", "HEAD", "--control", "control.py:control"),
+        *("--time", "1s", "--format", "json", "--", "bench.py:step"),
+    )
+    assert (found.returncode, found.stderr) == (3, "")
+    shown = json.loads(found.stdout)
+    (place,) = shown["places"]
+    assert place["void"].startswith("the control control.py:control at HEAD")
+    assert re.search(reason, place["void"])
+    assert shown["sentences"] == [f"Nothing may be concluded: {place['void']}"]
+    assert [arm["verdict"] for arm in place["arms"]] == ["undecided"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +158,7 @@ def test_a_slower_revision_is_found(repository: Path, tmp_path: Path) -> None:
         (("main",), "bench.py:step", "write two different revisions or more"),
         (("main", "slow"), "bench.py:setp", "bench.py has no function 'setp'"),
         (("main", "empty"), "bench.py:step", "empty"),
-        (("main", "empty"), "part/work.py:total", "empty has no file part/work.py"),
+        (("main", "empty"), "part/work.py:total", ": there is no Python file work.py"),
         (("main", "slow"), "/etc/x.py:f", "is not in the repository"),
         (("main", "slow"), "bench.py", "names no function"),
     ],

@@ -13,7 +13,8 @@ import pytest
 
 from orchestrator.api.comparison import ArmFailedError, Slot, measure
 from orchestrator.api.result import Result
-from sweeps.analysis.compared import judge
+from sweeps.analysis.compared import judge, null_ratio
+from sweeps.stats.timing import Contrast
 from workers.measure.timer import SampleTime
 
 pytestmark = pytest.mark.usefixtures("without_garbage")
@@ -143,18 +144,35 @@ def test_the_baseline_is_compared_with_itself() -> None:
     assert unequal.high / unequal.low > equal.high / equal.low + 0.05
 
 
+def test_a_baseline_that_differs_wildly_from_itself_has_no_interval() -> None:
+    """Instead of one whose ends are no numbers."""
+    assert null_ratio(Contrast(0.5, 300.0, 1.0), 0.01) == (math.exp(0.5), 0.0, math.inf)
+
+
 def test_a_control_that_moves_voids_the_result() -> None:
     """The other arm has no verdict then; one that stands still changes nothing."""
     names = ["old", "new", "control"]
-    moved = simulated(names, [1.0, 1.5, 0.9], 1, control="control")
+    moved = simulated(names, [1.0, 1.5, 0.9], 1, controls={"control": "old"})
     assert moved.void.startswith("the control control moved: 0.")
     assert moved.arms["control"].high < 0.95
     assert moved.arms["new"].verdict == "undecided"
-    still = simulated(names, [1.0, 1.5, 1.0], 1, control="control")
+    still = simulated(names, [1.0, 1.5, 1.0], 1, controls={"control": "old"})
     assert (still.void, still.arms["new"].verdict) == ("", "faster")
 
 
-def failing(names: Sequence[str], at: int) -> Result:
+def test_a_control_without_an_interval_voids_the_result() -> None:
+    """As nothing shows then that it stood still."""
+    clock, source = Clock(), np.random.default_rng(0)
+
+    def run(inner: int) -> SampleTime:
+        return clock.run(math.exp(source.normal(0, 9)), inner)
+
+    options = {"time_s": 1.0, "visits": 2, **clock.setup}
+    found = measure(["a", "b", "c"], lambda: [run] * 4, controls={"c": "a"}, **options)
+    assert found.void == "the control c has no interval: too few rounds"
+
+
+def failing(names: Sequence[str], at: int, **options: Any) -> Result:
     """A comparison whose second arm raises after so many calls."""
     clock, calls = Clock(), 0
     good = slots([1.0] * len(names), 5, clock)
@@ -171,7 +189,19 @@ def failing(names: Sequence[str], at: int) -> Result:
 
         return [first, run, *others]
 
-    return measure(names, make, time_s=3.0, visits=6, **clock.setup)
+    return measure(names, make, time_s=3.0, visits=6, **clock.setup, **options)
+
+
+def test_a_control_that_fails_voids_the_result() -> None:
+    """Also where it is what another one is compared with; and a control alone is nothing to
+    compare.
+    """
+    for controls in ({"bad": "old"}, {"other": "bad"}):
+        found = failing(["old", "bad", "other", "new"], 60, controls=controls)
+        assert found.void == "the control bad failed: raised ValueError: no"
+        assert found.arms["new"].verdict == "undecided"
+    with pytest.raises(ArmFailedError, match="bad: raised ValueError: no"):
+        failing(["old", "bad", "control"], 60, controls={"control": "old"})
 
 
 def test_an_arm_that_fails_is_left_out() -> None:
@@ -193,6 +223,14 @@ def test_without_another_arm_a_failure_is_an_error() -> None:
 
     with pytest.raises(ArmFailedError, match="first: broken"):
         measure(["first", "b", "c"], make, time_s=3.0)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf])
+def test_a_time_that_no_clock_gives_is_a_failure(seconds: float) -> None:
+    """Instead of a ratio that cannot be computed."""
+    good, bad = (lambda _, taken=taken: SampleTime(taken, None) for taken in (1e-3, seconds))
+    with pytest.raises(ArmFailedError, match=f"new: took {seconds:g} s: the clock was changed"):
+        measure(["old", "new"], lambda: [good, bad, good], time_s=1.0)
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "a"]])

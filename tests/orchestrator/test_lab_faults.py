@@ -26,7 +26,7 @@ LAB = (
 KILLED = """
 import os, signal, sys
 from sqlalchemy import Engine, event
-from orchestrator.cli import main
+from orchestrator.__main__ import main
 
 def commit(connection):
     if connection.get_execution_options().get("writing"):

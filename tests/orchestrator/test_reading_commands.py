@@ -30,7 +30,7 @@ def test_help_imports_nothing_slow(tmp_path: Path) -> None:
     imported for it.
     """
     program = (
-        "import sys; from orchestrator.cli import main; sys.argv = ['breakeven', '--help']\ntry:"
+        "import sys; from orchestrator.__main__ import main; sys.argv = ['breakeven', '--help']\ntry:"
         " main()\nexcept SystemExit: pass\nprint(sorted({'torch', 'timm', 'ray', 'sqlalchemy',"
         " 'pandas', 'numpy', 'streamlit'} & set(sys.modules)))"
     )
@@ -51,7 +51,7 @@ def test_quick_commands_import_nothing_slow(stored: Path) -> None:
         ("query", "SELECT count(*) AS n FROM speedup"),
     ]
     program = (
-        "import sys; from orchestrator.cli import main\nslow = {'torch', 'timm', 'ray',"
+        "import sys; from orchestrator.__main__ import main\nslow = {'torch', 'timm', 'ray',"
         " 'transformers', 'scipy', 'pandas', 'sklearn', 'streamlit', 'altair'}\nslow |= {'alembic',"
         " 'sqlmodel', 'sqlalchemy.orm', 'rich.console', 'rich.table'}\n"
         f"for words in {commands!r}:\n    sys.argv = ['breakeven', *words]\n    try: main()\n"
