@@ -43,6 +43,8 @@ from orchestrator.plan.time_budget import (
 )
 from store.open.engine import Engine, connect, connect_readonly
 from store.read.answers import Doubt, doubted
+from store.read.queries import find_sweep
+from store.read.runs import failure_classes
 from store.write import queue
 from sweeps.language.expand import Expansion
 from sweeps.model.condition import Device
@@ -316,6 +318,8 @@ def conclude_run(
     fewest = min((plan.insufficient[key] for key in short), default=0)
     flags = ", ".join(sorted({flag for key in slowed for flag in plan.quarantined[key]}))
     why = plan.errors[min(failed)] if failed else ""
+    row = find_sweep(engine, plan.expansion.sweep.name)["id"]
+    nothing_measured = not queue.progress(engine, row).measured
     for comparisons, text, style in (
         (
             unclear - plan.insufficient.keys(),
@@ -335,7 +339,7 @@ def conclude_run(
             f" no verdict; when that is over, this measures them again: {command}",
             "red",
         ),
-        (failed, f"not answered: failed with an error ({why}); this tries again: {again}", "red"),
+        (failed, f"not answered: failed ({why}); this tries again: {again}", "red"),
         (rest, f"not answered; this measures them: {again}", "red"),
     ):
         if comparisons:
@@ -346,7 +350,15 @@ def conclude_run(
         console.print(f"  {line}", style="red", markup=False, highlight=False)
     if len(skipped) > MAX_SKIPPED:
         console.print(f"  and {count(len(skipped) - MAX_SKIPPED, 'more job')}", style="red")
-    return UNANSWERED if left else ANSWERED
+    if nothing_measured:
+        reasons = [
+            f": {failure.reason}: {failure.message}"
+            for failure in failure_classes(engine, plan.expansion.sweep.name)
+            if failure.message != why
+        ]
+        line = f"no comparison of this sweep has a measured value{''.join(reasons[:1])}"
+        console.print(line, style="red", markup=False)
+    return UNANSWERED if left or nothing_measured else ANSWERED
 
 
 def skipped_line(job: Job) -> str:
