@@ -32,7 +32,14 @@ from orchestrator.plan.planning import (
     require_feasible,
 )
 from orchestrator.plan.preview import preview
-from orchestrator.plan.sites import Site, by_device, environment_ids, local_sites, places_of
+from orchestrator.plan.sites import (
+    InfeasibleError,
+    Site,
+    by_device,
+    environment_ids,
+    local_sites,
+    places_of,
+)
 from orchestrator.plan.time_budget import (
     TimeBudget,
     comparison_ids,
@@ -195,8 +202,8 @@ def run_sweep(
         auto = device or planning.preferred(by_device(sites))
         expansion = source.load(auto=auto)
         requested = comparison_ids(expansion.jobs)  # sizes that `--refine` adds owe no answer
-        _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
+        _warn((*preview(expansion).warnings, *planning.local_warnings(expansion, sites)))
         engine = connect(db)
         # the last connection that is closed writes SQLite's log into the file itself
         stack.callback(engine.dispose)
@@ -411,6 +418,13 @@ def plan(
         typer.echo(json.dumps(planning.plan_as_dict(left, shown, stale), indent=1))
     else:
         typer.echo("\n".join(filter(None, (planning.describe_plan(left, shown, stale), searched))))
+    try:
+        require_feasible(expansion, sites)
+    except InfeasibleError as refusal:
+        if jobs is None:
+            typer.echo(f"`run` refuses this here: {refusal}", err=True)
+    else:
+        _warn(planning.local_warnings(expansion, sites))
     _warn(shown.warnings)
     if jobs is not None:
         paths = planning.write_jobs(left.jobs, jobs)

@@ -31,7 +31,10 @@ def test_skipped_jobs_are_named(store: Store) -> None:
 
 def test_sizes_that_a_refinement_added_owe_no_answer(store: Store) -> None:
     """Of what is left, only comparisons of the sweep file count."""
-    left, measured = [a_job("a", image_size=32), a_job("a", image_size=64)], a_job("a", image_size=96)
+    left, measured = (
+        [a_job("a", image_size=32), a_job("a", image_size=64)],
+        a_job("a", image_size=96),
+    )
     store.submit([*left, measured])
     record(store.engine, None, None, noop(measured))
     plan, shown = planned(store, SITES, left), io.StringIO()
