@@ -32,7 +32,14 @@ from orchestrator.plan.planning import (
     require_feasible,
 )
 from orchestrator.plan.preview import preview
-from orchestrator.plan.sites import Site, by_device, environment_ids, local_sites, places_of
+from orchestrator.plan.sites import (
+    InfeasibleError,
+    Site,
+    by_device,
+    environment_ids,
+    local_sites,
+    places_of,
+)
 from orchestrator.plan.time_budget import (
     TimeBudget,
     comparison_ids,
@@ -43,6 +50,8 @@ from orchestrator.plan.time_budget import (
 )
 from store.open.engine import Engine, connect, connect_readonly, disposing
 from store.read.answers import Doubt, doubted
+from store.read.queries import find_sweep
+from store.read.runs import failure_classes
 from store.write import queue
 from sweeps.language.expand import Expansion
 from sweeps.model.condition import Device
@@ -193,8 +202,8 @@ def run_sweep(
         auto = device or planning.preferred(by_device(sites))
         expansion = source.load(auto=auto)
         requested = comparison_ids(expansion.jobs)  # sizes that `--refine` adds owe no answer
-        _warn(preview(expansion).warnings)
         require_feasible(expansion, sites)
+        _warn((*preview(expansion).warnings, *planning.local_warnings(expansion, sites)))
         # the last connection that is closed writes SQLite's log into the file itself
         engine = stack.enter_context(disposing(connect(db)))
         limit_s = limit_s_of(expansion, engine, sites, more=more, time_s=time_s)
@@ -315,6 +324,8 @@ def conclude_run(
     fewest = min((plan.insufficient[key] for key in short), default=0)
     flags = ", ".join(sorted({flag for key in slowed for flag in plan.quarantined[key]}))
     why = plan.errors[min(failed)] if failed else ""
+    row = find_sweep(engine, plan.expansion.sweep.name)["id"]
+    nothing_measured = not queue.progress(engine, row).measured
     for comparisons, text, style in (
         (
             unclear - plan.insufficient.keys(),
@@ -334,7 +345,7 @@ def conclude_run(
             f" no verdict; when that is over, this measures them again: {command}",
             "red",
         ),
-        (failed, f"not answered: failed with an error ({why}); this tries again: {again}", "red"),
+        (failed, f"not answered: failed ({why}); this tries again: {again}", "red"),
         (rest, f"not answered; this measures them: {again}", "red"),
     ):
         if comparisons:
@@ -345,7 +356,15 @@ def conclude_run(
         console.print(f"  {line}", style="red", markup=False, highlight=False)
     if len(skipped) > MAX_SKIPPED:
         console.print(f"  and {count(len(skipped) - MAX_SKIPPED, 'more job')}", style="red")
-    return UNANSWERED if left else ANSWERED
+    if nothing_measured:
+        reasons = [
+            f": {failure.reason}: {failure.message}"
+            for failure in failure_classes(engine, plan.expansion.sweep.name)
+            if failure.message != why
+        ]
+        line = f"no comparison of this sweep has a measured value{''.join(reasons[:1])}"
+        console.print(line, style="red", markup=False)
+    return UNANSWERED if left or nothing_measured else ANSWERED
 
 
 def skipped_line(job: Job) -> str:
@@ -400,6 +419,13 @@ def plan(
         typer.echo(json.dumps(planning.plan_as_dict(left, shown, stale), indent=1))
     else:
         typer.echo("\n".join(filter(None, (planning.describe_plan(left, shown, stale), searched))))
+    try:
+        require_feasible(expansion, sites)
+    except InfeasibleError as refusal:
+        if jobs is None:
+            typer.echo(f"`run` refuses this here: {refusal}", err=True)
+    else:
+        _warn(planning.local_warnings(expansion, sites))
     _warn(shown.warnings)
     if jobs is not None:
         paths = planning.write_jobs(left.jobs, jobs)

@@ -31,10 +31,14 @@ _Result = tuple[str, Conclusion | None] | None
 `None` if it was not measured."""
 
 
-def comparison_lines(outcome: Outcome) -> Iterator[Text]:
+def comparison_lines(
+    outcome: Outcome, stated: set[tuple[str, str]] | None = None
+) -> Iterator[Text]:
     """One line for each comparison of an outcome: its numbers and verdict, or why there are none.
 
     Of one of several visits the failures alone: it has too few rounds for a verdict of its own.
+    `stated` holds arms with the reasons of earlier lines, which are left out, and gets those of
+    these lines.
     """
     failures = {failure.arm: failure for failure in outcome.failures}
     several = len({pair.baseline for pair in outcome.job.pairs}) > 1
@@ -47,7 +51,10 @@ def comparison_lines(outcome: Outcome) -> Iterator[Text]:
             None,
         )
         if failure is not None:
-            yield Text(f"{label}: {failure.reason}: {failure.message}", style="red")
+            if stated is None or (label, failure.reason) not in stated:
+                yield Text(f"{label}: {failure.reason}: {failure.message}", style="red")
+            if stated is not None:
+                stated.add((label, failure.reason))
         elif (result := result_of(outcome, pair)) is None:
             yield Text(f"{label}: no samples", style="red")
         elif outcome.job.protocol.passes == 1:
@@ -180,6 +187,8 @@ class Display:
         """Jobs that are still to be visited, by pass."""
         self._flagged: Counter[str] = Counter()
         """Visits of this pass by their flags."""
+        self._failed: set[tuple[str, str]] = set()
+        """Arms of visits with the reasons that were printed."""
         self._named: list[str] = []
         self._claimed: Sequence[str] = ()
         """The claims that were printed last."""
@@ -280,7 +289,7 @@ class Display:
         self._bar.update(self._task, completed=self._done, left=self._left_words(now))
         if job.protocol.passes == 1:
             self._print(self._heading(outcome, took_s))
-        for line in comparison_lines(outcome):
+        for line in comparison_lines(outcome, self._failed if job.protocol.passes > 1 else None):
             self._print(line)
         if job.protocol.passes > 1:
             self._show_visit(job, outcome)

@@ -12,20 +12,30 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import typer
 
 from orchestrator.plan.preview import Preview, preview_as_list, preview_lines
-from orchestrator.plan.sites import NodeRequirement, Site, by_device, demand_text, require_sites
+from orchestrator.plan.sites import (
+    InfeasibleError,
+    NodeRequirement,
+    Site,
+    by_device,
+    demand_text,
+    missing_packages,
+    require_sites,
+)
 from orchestrator.plan.time_budget import comparison_ids, upper_bound_seconds
 from store.errors import NoStoreError
 from store.open.engine import Engine, connect_readonly, disposing
 from store.read.answers import Change, Round, stale_answers
 from store.read.answers import answers as stored_answers
+from store.read.current_effects import measured_gmacs_per_second
 from store.read.queries import stored_sweeps
 from store.rows.location import database_option
 from store.rows.placement import Group, Place, PlannedWork, curve_group
@@ -36,7 +46,7 @@ from sweeps.errors import did_you_mean
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import Expansion, expand_file
 from sweeps.language.yaml_reader import SweepError, shipped_sweeps
-from sweeps.model.condition import NAMED_WEIGHTS, Condition, Device
+from sweeps.model.condition import NAMED_WEIGHTS, Condition, Device, Runtime, condition_fields
 from sweeps.model.identity import canonical
 from sweeps.model.job import Job, Pair, Protocol
 from sweeps.number_format import count, duration
@@ -206,6 +216,8 @@ class Plan:
     what."""
     since: int | None = None
     """The newest attempt in the store before answers were looked up; `None` without a store."""
+    gmacs_per_second: Mapping[Device, float] = field(default_factory=dict)
+    """What the unmodified model reached in these environments, where that was measured."""
 
     def stale(self, engine: Engine) -> Counter[Change]:
         """What has changed since the store's answers to questions that are left, and to how many of
@@ -233,7 +245,7 @@ class Plan:
         """Upper estimate of the measuring time in seconds, one job after the other, see
         `orchestrator/plan/estimate.py`.
         """
-        return upper_bound_seconds(self.jobs)
+        return upper_bound_seconds(self.jobs, self.gmacs_per_second)
 
 
 def preferred(devices: Iterable[Device]) -> Device:
@@ -368,10 +380,40 @@ def require_feasible(
     expansion: Expansion, sites: Collection[Site], *, devices: bool = True
 ) -> None:
     """Refuse what no site can run (without `devices`: labels alone). Raises `InfeasibleError` that
-    names the device or label.
+    names the device, the label, or the package that all arms lack.
     """
     requested: set[Device] = {job.condition.device for job in expansion.jobs} if devices else set()
     require_sites(requested, expansion.sweep.demands, sites)
+    needed = _runtimes(expansion.jobs)
+    missing = missing_packages(set().union(*needed), sites)
+    if devices and missing and not any(missing.keys().isdisjoint(of_pair) for of_pair in needed):
+        (runtime, reason), *_ = sorted(missing.items())
+        raise InfeasibleError(f"every comparison requires runtime {runtime}, but {reason}")
+
+
+def local_warnings(expansion: Expansion, sites: Collection[Site]) -> Iterator[str]:
+    """What the sites lack for some of the comparisons, or for figures that mean anything."""
+    for runtime, reason in missing_packages(set().union(*_runtimes(expansion.jobs)), sites).items():
+        yield f"arms with runtime {runtime} will be `unsupported`: {reason}"
+    conditions = {job.condition for job in expansion.jobs}
+    for device, environments in by_device(sites).items():
+        cores = max(float(found.facts.get("cores", inf)) for found in environments)
+        most = max((one.threads or 0 for one in conditions if one.device == device), default=0)
+        if most > cores:
+            yield (
+                f"threads: {most} is more than the {cores:g} cores that a machine here has: threads"
+                " wait for each other"
+            )
+
+
+def _runtimes(jobs: Iterable[Job]) -> set[frozenset[Runtime]]:
+    """The runtimes that each comparison needs, of its arm and its baseline; equal ones once."""
+    return {
+        frozenset(job.arms[arm].overrides.runtime or job.condition.runtime for arm in pair)
+        for job in jobs
+        if "runtime" in condition_fields(job.kind)
+        for pair in job.pairs
+    }
 
 
 @without_garbage_collection()
@@ -401,6 +443,7 @@ def make_plan(
     insufficient: dict[str, int] = {}
     errors: dict[str, str] = {}
     quarantined: dict[str, tuple[str, ...]] = {}
+    rates: dict[Device, float] = {}
     since, pins = None, dict[Group, Place]()
     if engine is not None:
         since, pins = newest_attempt(engine), queue.pins(engine, expansion.sweep.name)
@@ -408,6 +451,8 @@ def make_plan(
         elsewhere = {*seen, *(place.environment for place in pins.values())}
         for device, of_device in protocols.items():
             here = {environment.environment_id for environment in offered.get(device, ())}
+            if (rate := measured_gmacs_per_second(engine, here)) is not None:
+                rates[device] = rate
             found = stored_answers(engine, of_device, here | elsewhere)
             for place, rounds in found.at.items():
                 answered.setdefault(place, set()).update(rounds)
@@ -420,7 +465,8 @@ def make_plan(
     )
     everything = {comparison_id for of_device in protocols.values() for comparison_id in of_device}
     counts = len(everything - open_ids), len(everything)
-    return Plan(expansion, sites, tuple(wanted), *counts, insufficient, errors, quarantined, since)
+    open_plan = Plan(expansion, sites, tuple(wanted), *counts, insufficient, errors, quarantined)
+    return replace(open_plan, since=since, gmacs_per_second=rates)
 
 
 @without_garbage_collection()

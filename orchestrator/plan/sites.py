@@ -5,10 +5,11 @@ labels.
 import platform
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 from store.rows.placement import Capacity, Place
 from sweeps.errors import UserError
-from sweeps.model.condition import Device
+from sweeps.model.condition import Device, Runtime
 from sweeps.model.identity import canonical
 from sweeps.model.outcome import Environment
 from workers.measure.environment import devices, environment_of
@@ -130,6 +131,31 @@ def require_sites(
             raise InfeasibleError(
                 f"no node with {_labels(demand)} offers device {', '.join(absent)}; nodes: {there}"
             )
+
+
+RUNTIME_PACKAGES: Mapping[Runtime, tuple[str, ...]] = {
+    "openvino": ("openvino",),
+    "onnxruntime": ("onnxruntime", "onnxscript"),
+    "llamacpp": ("gguf", "xllamacpp"),
+}
+"""Packages besides torch that a runtime needs, see `workers.errors.extra_library`."""
+
+
+def missing_packages(runtimes: Iterable[Runtime], sites: Collection[Site]) -> dict[Runtime, str]:
+    """What this machine lacks for each of the runtimes that it cannot run, in words; nothing where
+    other machines may run them.
+    """
+    if {site.host for site in sites} != {platform.node()}:
+        return {}
+    missing: dict[Runtime, str] = {}
+    for runtime in runtimes:
+        lacking = [name for name in RUNTIME_PACKAGES.get(runtime, ()) if find_spec(name) is None]
+        if lacking:
+            missing[runtime] = (
+                f"{' and '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} not installed"
+                " here: uv sync --extra runtimes"
+            )
+    return missing
 
 
 def _labels(demand: NodeRequirement) -> str:

@@ -18,6 +18,7 @@ from sweeps.analysis.job_estimate import (
     llm_geometry,
 )
 from sweeps.language.expand import Expansion
+from sweeps.model.condition import Device
 from sweeps.model.job import Job, Step
 from sweeps.model.kinds import KINDS
 from sweeps.number_format import duration
@@ -38,10 +39,13 @@ def comparison_ids(jobs: Iterable[Job]) -> set[str]:
     return {comparison_id for job in jobs for comparison_id in job.comparison_ids()}
 
 
-def upper_bound_seconds(jobs: Iterable[Job]) -> float:
+def upper_bound_seconds(
+    jobs: Iterable[Job], gmacs_per_second: Mapping[Device, float] | None = None
+) -> float:
     """Upper estimate in seconds, one job after the other; what is made once and kept counts as not
-    there yet.
+    there yet. `gmacs_per_second` holds measured rates, see `job_seconds`.
     """
+    rates = gmacs_per_second or {}
     jobs = list(jobs)
     if not jobs:
         return 0.0
@@ -55,12 +59,15 @@ def upper_bound_seconds(jobs: Iterable[Job]) -> float:
         for step in arm.stack
         if step.method in all_methods()  # of a file that is not installed
     }
-    return START_SECONDS + math.fsum(map(job_seconds, jobs)) + training + math.fsum(made.values())
+    seconds = (job_seconds(job, rates.get(job.condition.device)) for job in jobs)
+    return START_SECONDS + math.fsum(seconds) + training + math.fsum(made.values())
 
 
-def job_seconds(job: Job) -> float:
-    """Upper estimate for one job on nodes like this machine."""
-    return estimated_seconds(job, energy=_reads_energy())
+def job_seconds(job: Job, gmacs_per_second: float | None = None) -> float:
+    """Upper estimate for one job on nodes like this machine, where the unmodified model reaches so
+    many GMACs per second (default: a stated rate, see `sweeps.analysis.job_estimate`).
+    """
+    return estimated_seconds(job, energy=_reads_energy(), gmacs_per_second=gmacs_per_second)
 
 
 @functools.cache

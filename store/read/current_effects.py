@@ -13,6 +13,7 @@ from store.rows.placement import Place
 from store.rows.transactions import batches, fetch_values, reading, retried, rows_in
 from store.schema.tables import (
     ATTEMPT,
+    COMPARISON,
     EFFECT,
     PAIR,
     SWEEP,
@@ -114,6 +115,25 @@ def first_run_s(
         _total_s(engine, ATTEMPT.c.id.in_(ids), environment_ids)
         for ids in batches(sorted(attempts))
     )
+
+
+def measured_gmacs_per_second(engine: Engine, environment_ids: Collection[str]) -> float | None:
+    """What the unmodified model reached in some environments at the most work that was measured
+    there; `None` where nothing was.
+    """
+    gmacs = EFFECT.c.gmacs_baseline * COMPARISON.c.batch_size
+    rates = (
+        select(1e3 * gmacs / EFFECT.c.baseline_value)
+        .join_from(EFFECT, COMPARISON)
+        .where(
+            EFFECT.c.environment.in_(sorted(environment_ids)),
+            EFFECT.c.metric == "latency",
+            gmacs > 0,
+            EFFECT.c.baseline_value > 0,
+        )
+        .order_by(gmacs.desc(), EFFECT.c.comparison_id)
+    )
+    return next(iter(fetch_values(engine, rates.limit(1))), None)
 
 
 def _total_s(

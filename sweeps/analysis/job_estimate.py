@@ -29,6 +29,11 @@ FRESH_SECONDS = 20.0
 again."""
 TEXT_SECONDS = 20.0
 """Reading a text from this machine's packages, a tokenizer of it included, and loading a model."""
+FORWARDS = 10
+"""Of an arm of a timed job beside the rounds: the checks, the warm-up, the peak of memory; and the
+last round, which begins within the budget."""
+VISIT_FORWARDS = 3
+"""The same in a further visit to the job."""
 PROFILING_SECONDS = 6.0
 """The forwards of one arm under a profiler, and reading what it recorded."""
 ALONE_SECONDS = 0.5
@@ -59,14 +64,19 @@ CHARACTERS_PER_TOKEN = 2.0
 """At least so many, in English prose, even with a small vocabulary."""
 
 
-def estimated_seconds(job: Job, *, energy: bool = False) -> float:
+def estimated_seconds(
+    job: Job, *, energy: bool = False, gmacs_per_second: float | None = None
+) -> float:
     """Upper estimate for one job, its time-out at most; `energy`: its node reads the energy of its
-    CPU.
+    CPU; `gmacs_per_second`: what the unmodified model reaches there, where it was measured.
     """
+    forward_s = _forward_seconds(job, gmacs_per_second)
     measuring = SECONDS[KINDS[job.kind].payload](job, energy)
+    measuring += len(job.arms) * FORWARDS * forward_s
     starting = START_SECONDS if job.protocol.rounds > 1 else 0.0
     if job.protocol.passes > 1 and job.round:
         each = VISIT_SECONDS if job.condition.prompt_tokens is None else WARM_UP_SECONDS
+        each += VISIT_FORWARDS * forward_s
         return min(job.protocol.budget_s + len(job.arms) * each, job.protocol.timeout_s)
     return starting + min(measuring, job.protocol.timeout_s) + compiling_seconds(job)
 
@@ -84,6 +94,19 @@ def _timing(job: Job, energy: bool) -> float:
         return _generation(job, energy)
     alone = PASS_SECONDS if job.condition.device == "cuda" or energy else ALONE_SECONDS
     return WARM_UP_SECONDS + job.protocol.budget_s + len(job.arms) * alone
+
+
+def _forward_seconds(job: Job, gmacs_per_second: float | None) -> float:
+    """A timed forward of the unmodified model on its batch; 0 where its MACs are not known, or
+    nothing is timed.
+    """
+    condition = job.condition
+    network = networks().get(condition.model) if KINDS[job.kind].timed else None
+    if network is None or condition.image_size is None:
+        return 0.0
+    gmacs = network.macs(condition.pixels, network.dense_tokens(condition.pixels)) / 1e9
+    rate = gmacs_per_second or GMACS_PER_SECOND[condition.device]
+    return condition.batch_size * gmacs / rate
 
 
 def known_images(job: Job) -> float:

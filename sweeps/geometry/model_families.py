@@ -16,7 +16,7 @@ from pydantic import create_model
 
 from sweeps.errors import did_you_mean, unknown_word
 from sweeps.geometry.llm_geometry import TRAINED_LANGUAGE, geometry, is_folder, is_hub
-from sweeps.geometry.vit_catalogue import HUB, published, timm_name
+from sweeps.geometry.vit_catalogue import published, timm_name
 from sweeps.model.condition import (
     EXPORTED,
     INT8,
@@ -226,7 +226,7 @@ class VisionModels:
     free_names: ClassVar[tuple[str, ...]] = ()
 
     def has(self, model: str) -> bool:
-        return model in self.networks or model.startswith(HUB)
+        return model in self.networks or timm_name(model) != model
 
     def full_name(self, model: str) -> str:
         return timm_name(model)

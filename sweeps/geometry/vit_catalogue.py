@@ -3,6 +3,7 @@ torch.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,8 +16,8 @@ FOLDER = Path(__file__).parent
 FILE, VARIANTS, UNSUPPORTED = (
     FOLDER / f"{name}.json" for name in ("vit_catalogue", "variants", "unsupported")
 )
-HUB = "timm/"
-"""Before a name of timm: the same model, as the Hugging Face hub calls it."""
+_HUB = re.compile("(hf-hub:|hf_hub:)?timm/")
+"""Before a name of timm: the same model, as the Hugging Face hub and timm call it there."""
 
 
 class Networks(Mapping[str, Network]):
@@ -66,8 +67,8 @@ def published(model: str) -> bool:
 
 
 def timm_name(model: str) -> str:
-    """The name without the hub's `timm/`."""
-    return model.removeprefix(HUB)
+    """The name without the hub's `timm/` or timm's `hf-hub:timm/`."""
+    return _HUB.sub("", model, count=1) if _HUB.match(model) else model
 
 
 def not_known(model: str, known: list[str]) -> str:

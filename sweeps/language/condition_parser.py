@@ -416,6 +416,9 @@ class KnownNames:
             if name in free:
                 result[name] = self._numbers(here, value, several=several)
                 continue
+            if name == "tokens":
+                size = next(each for each in ("image_size", "prompt_tokens") if each in known)
+                raise here.error(f"follow from `{size}`; write that", at_key=True)
             if name not in CONDITION_FIELDS or name in OWN_FIELDS:
                 raise place.unknown_key(key, (*known, *free, *SHORTHANDS))
             if name not in known:

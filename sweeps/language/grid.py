@@ -79,11 +79,11 @@ def family_of(document: Document, sweep: Sweep, names: KnownNames) -> ModelFamil
 def check_x_axis(
     document: Document, sweep: Sweep, names: KnownNames, models: Sequence[Choice]
 ) -> None:
-    """Check models of files, and along which axis their curves run. Raises `SweepError`."""
+    """Check the models, and along which axis curves of files run. Raises `SweepError`."""
     family = names.models
+    for choice in models:
+        names.field("model", choice)
     if isinstance(family, OwnModels):
-        for choice in models:
-            names.field("model", choice)
         if (problem := family.x_axis_problem()) is not None:
             raise document.at("axes" if sweep.x_axis is None else "x_axis").error(problem)
     elif sweep.x_axis is not None:

@@ -74,6 +74,9 @@ class Place(NamedTuple):
         lines = self.document.key_lines if at_key else self.document.lines
         parents = (self.path[:end] for end in range(len(self.path), 0, -1))
         line = next((lines[path] for path in parents if path in lines), 1)
+        series = self.path[-1:] == ("range",) and (*self.path, "start") in lines
+        if series and (*self.path, "step") not in lines:
+            problem += " (the range has no `step`, which is then 1)"
         return SweepError(self.document.file, line, dotted(self.path), problem)
 
     def unknown_key(self, key: str, known: Iterable[str]) -> SweepError:
@@ -188,13 +191,7 @@ def _compose(file: str, text: str) -> yaml.Node | None:
                 file, line, "", "a second document starts here; one file holds one sweep"
             )
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = error.problem or error.context or "is no YAML"
-        if "'\\t'" in problem:
-            problem = "a tab stands where YAML needs spaces; indent with spaces"
-        raise SweepError(
-            file, mark.line + 1 if mark else None, "", f"is not valid YAML: {problem}"
-        ) from None
+        raise _syntax_error(file, text, error) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise SweepError(
@@ -208,6 +205,28 @@ def _compose(file: str, text: str) -> yaml.Node | None:
             file, loader.line + 1 if loader else None, "", f"is not valid YAML: {error}"
         ) from None
     return node
+
+
+_KEY = re.compile(r"\s*(?:- +)*([^\s:#'\"{\[][^:#]*):(?:\s+|$)")
+"""The key that a line begins with."""
+
+
+def _syntax_error(file: str, text: str, error: yaml.MarkedYAMLError) -> SweepError:
+    """What is wrong with the form of the text: most often an indent, or a colon within a text."""
+    mark = error.problem_mark or error.context_mark
+    problem = error.problem or error.context or "is no YAML"
+    line = "" if mark is None else "".join(text.splitlines()[mark.line : mark.line + 1])
+    key, misplaced = _KEY.match(line), "<block end>" in problem
+    if "'\\t'" in problem:
+        problem = "a tab stands where YAML needs spaces; indent with spaces"
+    elif key and mark and "mapping values are not allowed" in problem:
+        misplaced = mark.column <= key.end(1)
+        right = f"{key[1]}: {json.dumps(line[key.end() :].strip(), ensure_ascii=False)}"
+        problem = f"a text that holds a colon stands in quotes: {right}"
+    if misplaced:
+        problem = "its indent fits no line above; begin it in the column of its neighbours"
+    named = key[1] if key else ""
+    return SweepError(file, mark.line + 1 if mark else None, named, f"is not valid YAML: {problem}")
 
 
 def _line(node: yaml.Node) -> int:
@@ -251,7 +270,7 @@ class _Builder:
     def mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Any]:
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key = self.key(key_node, path)
+            key = self.key(key_node, path, next(reversed(result.values()), None))
             here = (*path, key)
             if key in result:
                 first = self.key_lines[here]
@@ -264,7 +283,8 @@ class _Builder:
                 self.lines[here] = _line(key_node)
         return result
 
-    def key(self, node: yaml.Node, path: KeyPath) -> str:
+    def key(self, node: yaml.Node, path: KeyPath, before: Any) -> str:
+        """The key of an entry; `before` is the value of the entry before it."""
         key = None
         if isinstance(node, yaml.ScalarNode):
             if node.style is None and node.value == "<<":
@@ -273,7 +293,8 @@ class _Builder:
             key = node.value if node.value in ONE_LETTER else self.scalar(node, path)
         if not isinstance(key, str):
             shown_key = "null" if key is None else repr(key)
-            raise self.error(node, path, f"a key must be a word, not {shown_key}")
+            decimal = f"; did you mean {before}.{key}?" if type(before) is type(key) is int else ""
+            raise self.error(node, path, f"a key must be a word, not {shown_key}{decimal}")
         return key
 
     def scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
@@ -425,11 +446,11 @@ _NEEDS = {
 
 
 def _unquoted(kind: str, given: Any) -> str:
-    numeric = (
-        kind.startswith(("int", "float"))
-        and isinstance(given, str)
-        and re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", given)
-    )
+    if not kind.startswith(("int", "float")) or not isinstance(given, str):
+        return ""
+    if re.fullmatch(r"-?[0-9]+,[0-9]+", given):
+        return f"; did you mean {given.replace(',', '.')}?"
+    numeric = re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", given)
     return f"; did you mean {given} (without quotes)?" if numeric else ""
 
 

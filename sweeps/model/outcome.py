@@ -141,10 +141,10 @@ FailureReason = Literal[
     "out_of_memory", "timeout", "unsupported", "not_a_number", "wrong_result", "crash", "error"
 ]
 ANSWERING_FAILURES: frozenset[FailureReason] = frozenset(
-    {"out_of_memory", "timeout", "unsupported", "not_a_number", "wrong_result", "crash"}
+    {"out_of_memory", "timeout", "unsupported", "not_a_number"}
 )
-"""Failures that answer the question (exit code 0). `error`, an unexpected exception, does not: it
-is tried again."""
+"""Failures that answer the question (exit code 0). A wrong result, a crash and `error`, an
+unexpected exception, do not: the next run tries them again."""
 
 WAITED_S = "waited_s"
 """Name of the system metric that holds the seconds for which a job waited for other processes to

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan import planning, time_budget
+from store.write.record import record
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
+from tests.orchestrator.conftest import Store
+from tests.orchestrator.sites import A, planned
+from tests.store.conftest import a_job, an_outcome
 
 MEASURED = {"llm_cpu": 265.0}
 """Seconds that shipped sweeps took on two cores in November 2026, weights and vocabularies being
@@ -84,3 +88,40 @@ def test_shipped_sweeps_took_less(name: str) -> None:
     """The estimate lies above what was measured, and not so far that it is useless."""
     expansion = planning.load_sweep(Path("sweeps") / f"{name}.yaml", auto="cpu")
     assert MEASURED[name] < time_budget.upper_bound_seconds(expansion.jobs) < 5 * MEASURED[name]
+
+
+def test_large_images_take_their_macs() -> None:
+    """A forward that takes minutes is in the estimate, at 20 GMACs a second or at the rate that
+    was measured; the time-out bounds it.
+    """
+    sizes = {}
+    for size, timeout_s in ((2048, 9e9), (16000, 300.0)):
+        arms = (DENSE, Arm(stack=(Step(method="x"),)))
+        requested = Condition(model="deit_tiny_patch16_224", image_size=size)
+        protocol = Protocol(pairs_min=30, budget_s=10, timeout_s=timeout_s)
+        sizes[size] = Job(condition=requested, arms=arms, pairs=(Pair(0, 1),), protocol=protocol)
+    depth, tokens = 12, 128 * 128 + 1
+    layer = tokens * 192 * 192 * 12 + 2 * tokens * tokens * 192
+    gmacs = (depth * layer + 128 * 128 * 192 * 768 + 192 * 1000) / 1e9
+    slow, fast = (time_budget.job_seconds(sizes[2048], rate) for rate in (None, 40.0))
+    assert slow - fast == pytest.approx(2 * 10 * gmacs * (1 / 20 - 1 / 40), rel=0.01)
+    assert fast > 2 * 10 * gmacs / 40
+    assert time_budget.job_seconds(sizes[16000]) == 300.0
+
+
+def test_the_rate_of_a_plan_is_that_of_the_store(tmp_path: Path) -> None:
+    """Of what was measured in this environment the largest work counts; without a store there is
+    no rate.
+    """
+    store = Store(tmp_path / "store.db")
+    assert planned(store, [A], [a_job(64)]).gmacs_per_second == {}
+    outcomes = [an_outcome(a_job(size), environment=A.environments["cpu"]) for size in (64, 128)]
+    for outcome in outcomes:
+        record(store.engine, None, None, outcome)
+    frame = store.table(
+        "SELECT batch_size * gmacs_baseline AS gmacs, baseline_ms FROM speedup ORDER BY tokens"
+    )
+    gmacs, milliseconds = frame.iloc[-1]
+    rates = planned(store, [A], [a_job(64)]).gmacs_per_second
+    assert rates == {"cpu": pytest.approx(1e3 * gmacs / milliseconds)}
+    store.engine.dispose()

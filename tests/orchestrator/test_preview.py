@@ -4,6 +4,7 @@ vain.
 
 import json
 import re
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from orchestrator.plan.planning import load_sweep
 from orchestrator.plan.preview import MAX_ROWS, preview, preview_lines
 from sweeps.language.yaml_reader import SweepError
-from tests.orchestrator.commands import ROOT, breakeven
+from tests.orchestrator.commands import ROOT, breakeven, in_process
 
 HEAD = (
     "schema: 1\nname: trial\nquestion: What will it do?\ndefaults: {device: cpu, model:"
@@ -336,3 +337,52 @@ def test_a_plan_names_text_that_is_too_short() -> None:
         for characters in (1500, 100_000)
     }
     assert [len(limits) for limits in found.values()] == [1, 0]
+
+
+def test_plan_states_what_run_refuses_here(tmp_path: Path) -> None:
+    """A GPU that is not there is one line beside the plan, unless its jobs are written for another
+    machine; `run` refuses it with the same reason. More threads than cores are a warning.
+    """
+    (tmp_path / "sweep.yaml").write_text(
+        GRID.replace("cpu", "cuda") + "methods: [{method: tome, r: 1}]\n"
+    )
+    planned, ran = (
+        in_process(command, "sweep.yaml", folder=tmp_path) for command in ("plan", "run")
+    )
+    reason = "the sweep requires device cuda, and there is only cpu"
+    assert (planned.returncode, ran.returncode) == (0, 2)
+    assert f"`run` refuses this here: {reason}" in planned.stderr
+    assert f"breakeven: {reason}" in ran.stderr
+    elsewhere = breakeven("plan", "sweep.yaml", "--jobs", "jobs", folder=tmp_path)
+    assert "refuses" not in elsewhere.stderr
+    (tmp_path / "sweep.yaml").write_text(
+        GRID.replace("cpu", "cpu, threads: 5000") + "methods: [{method: tome, r: 1}]\n"
+    )
+    crowded = breakeven("plan", "sweep.yaml", folder=tmp_path)
+    assert "warning: threads: 5000 is more than the" in crowded.stderr
+
+
+def test_runtimes_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every comparison needs one the plan names it and `run` refuses it at once; where some
+    do, both warn.
+    """
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
+    reason = "onnxruntime is not installed here: uv sync --extra runtimes"
+    for methods, line in (
+        (
+            "[{method: dense, runtime: onnxruntime}]",
+            f"every comparison requires runtime onnxruntime, but {reason}",
+        ),
+        (
+            "[{method: dense, runtime: onnxruntime}, {method: tome, r: 1}]",
+            f"arms with runtime onnxruntime will be `unsupported`: {reason}",
+        ),
+    ):
+        (tmp_path / "sweep.yaml").write_text(f"{GRID}methods: {methods}\n")
+        assert line in breakeven("plan", "sweep.yaml", folder=tmp_path).stderr
+    (tmp_path / "sweep.yaml").write_text(
+        f"{GRID}methods: [{{method: dense, runtime: onnxruntime}}]\n"
+    )
+    ran = in_process("run", "sweep.yaml", folder=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"every comparison requires runtime onnxruntime, but {reason}" in ran.stderr

@@ -13,6 +13,7 @@ from store.read.runs import run_progress, seconds_left
 from store.rows.owners import owner
 from store.write import queue
 from store.write.record import record
+from sweeps.model.outcome import Failure
 from sweeps.number_format import duration
 from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job
@@ -104,3 +105,18 @@ def test_jobs_of_other_runs_are_named(store: Store, now: list[float]) -> None:
         now[0] += 8
         display(Event("answered", NODE, free, worker_entrypoints.noop(free)))
     assert ", took 8 s, 1 job is measured by other runs" in shown.getvalue()
+
+
+def test_a_failure_is_printed_once_for_all_visits(now: list[float]) -> None:
+    """Of an arm that fails in each pass and at each size the first line alone is printed, and
+    another reason of it in a line of its own.
+    """
+    shown = io.StringIO()
+    with Display(Console(file=shown, width=200)) as display:
+        for turn, reason in ((0, "wrong_result"), (1, "wrong_result"), (2, "crash")):
+            visit = job("a", passes=3).model_copy(update={"round": turn})
+            failure = Failure(arm=1, reason=reason, message=f"at visit {turn}")
+            failed = worker_entrypoints.noop(visit).model_copy(update={"failures": (failure,)})
+            display(Event("answered", NODE, visit, failed))
+    lines = [line for line in shown.getvalue().splitlines() if line.startswith("  a: ")]
+    assert lines == ["  a: wrong_result: at visit 0", "  a: crash: at visit 2"]

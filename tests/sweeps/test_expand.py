@@ -184,3 +184,15 @@ jobs: {latency: {}}
     assert one.question_id == other.question_id
     assert one.comparison_id() != other.comparison_id()
     assert warm.only(warm.pairs[:1]).comparison_ids() == warm.comparison_ids()[:1]
+
+
+def test_names_of_the_hub_are_those_of_timm(expand: Expand) -> None:
+    """A model is the same by its bare name, with the hub's `timm/`, and as timm loads it from
+    there.
+    """
+    jobs = [
+        expand(f"defaults: {{model: {before}deit_tiny_patch16_224, image_size: 32}}\n{TOPK}").jobs
+        for before in ("", "timm/", "hf-hub:timm/", "hf_hub:timm/")
+    ]
+    assert len(jobs) == 4
+    assert all(each == jobs[0] for each in jobs)
