@@ -6,9 +6,11 @@ table is there only if it has rows, names are ids of `StringIds` or texts, and c
 between versions, so that only `start` and `end` are required.
 """
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -53,7 +55,9 @@ INTEGERS = {"deviceId", "globalPid", "globalTid", "correlationId", "bytes", "cop
 COPY_KINDS = {1: ("HtoD", 1), 2: ("DtoH", 1), 8: ("DtoD", 2), 9: ("HtoH", 0), 10: ("PtoP", 1)}
 """CUPTI's kinds of copies: name, and how often the device's memory moves each byte."""
 EXPORT_INFO = ("META_DATA_EXPORT", "EXPORT_META_DATA")
-GPU_INFO = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_GPU")
+GPUS, DEVICES, OLD_DEVICES = ("TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE", "TARGET_INFO_CUDA_GPU")
+"""GPUs of the machine; which of them each process has as which device of CUDA; of early 2021, the
+devices of CUDA with their names."""
 HOST = 2**31 - 1
 """What CUPTI writes as the device of a graph that begins on the host."""
 LONGEST_NAME = 1_000_000
@@ -119,9 +123,7 @@ def read_nsys(path: Path) -> DeviceTrace:
             repeated=len(rows) - len(runs),
             calls=tuple(_calls(export)),
             ranges=tuple(dict.fromkeys(_ranges(export))),
-            device_names=_device_names(
-                export, {run.device for run in runs if run.device is not None}
-            ),
+            device_names=_device_names(export, runs),
             version=_version(export),
         )
 
@@ -212,6 +214,13 @@ def _check_kernels(columns: Mapping[str, Sequence[str]]) -> None:
     """Raise `TraceError` unless these are the tables of an export with kernels."""
     more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
     found = ", ".join(sorted(columns)[:8]) + more if columns else "no table"
+    for name, expected in product(sorted(columns), (*RUNS, CALLS, RANGES, STRINGS)):
+        last = expected.removeprefix("CUPTI_ACTIVITY_KIND_")
+        if re.fullmatch(rf"(\w+_)?{last}_V\d+", name):
+            raise TraceError(
+                f"its schema is unknown: it has the table {name}, expected {expected}; import is"
+                " tested on the schemas of nsys 2021 to 2025"
+            )
     if not any(name in columns for name in ANY_OF_NSYS):
         raise TraceError(
             f"it is no export of nsys: expected the tables {KERNELS} and {STRINGS}, found {found};"
@@ -320,13 +329,23 @@ def _version(export: _Export) -> str:
     return f"{product} (schema {schema})".strip() if schema else product
 
 
-def _device_names(export: _Export, devices: set[int]) -> tuple[str, ...]:
-    """The names of the devices that ran something, or of all where ids are not those of CUDA."""
-    for info in GPU_INFO:
-        named = {
-            row["id"]: str(row["name"]) for row in export.rows(info, "id", "name") if row["name"]
-        }
-        if named:
-            used = {named[device] for device in devices if device in named} or set(named.values())
-            return tuple(sorted(used))
-    return ()
+def _device_names(export: _Export, runs: Iterable[DeviceActivity]) -> tuple[str, ...]:
+    """The names of the GPUs that ran the kernels. Their devices are those of CUDA, which counts
+    what a process may see; without a table that maps these to GPUs, the names of all GPUs.
+    """
+    used = {(run.process, run.device) for run in runs if run.activity == "kernel"}
+    gpus = {row["id"]: row["name"] for row in export.rows(GPUS, "id", "name") if row["name"]}
+    mapped = [
+        (row["pid"], row["cudaId"], gpus.get(row["gpuId"]))
+        for row in export.rows(DEVICES, "pid", "cudaId", "gpuId")
+    ]
+    for row in export.rows(OLD_DEVICES, "deviceId", "id", "name"):
+        own = row["id"] if row["deviceId"] is None else row["deviceId"]
+        mapped.append((None, own, row["name"]))
+    names = {
+        str(name)
+        for pid, device, name in mapped
+        for process, ran_on in used
+        if name and device == ran_on and (not (pid and process) or pid == process >> 24 & 0xFFFFFF)
+    }
+    return tuple(sorted(names or set(map(str, gpus.values()))))

@@ -94,6 +94,77 @@ def test_whole_graphs(tmp_path: Path) -> None:
     assert found == ("CUDA graph 3", "kernel", None, 77)
 
 
+PID = PROCESS >> 24 & 0xFFFFFF
+TWO_GPUS = (
+    "DELETE FROM TARGET_INFO_GPU",
+    "INSERT INTO TARGET_INFO_GPU (vmId, id, name) VALUES (0, 0, 'Small GPU'), (0, 1, 'Large GPU')",
+)
+DEVICES = (
+    "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INT, cudaId INT, pid INT, uuid TEXT,"
+    " numMultiprocessors INT)"
+)
+NAMES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "the only visible device is the second GPU": (
+        (*TWO_GPUS, DEVICES, f"INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (1, 0, {PID}, '', 132)"),
+        ("Large GPU",),
+    ),
+    "another process sees the first GPU": (
+        (
+            *TWO_GPUS,
+            DEVICES,
+            f"INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (0, 0, {PID + 1}, '', 8)",
+            f"INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (1, 0, {PID}, '', 132)",
+        ),
+        ("Large GPU",),
+    ),
+    "no process is named": (
+        (
+            *TWO_GPUS,
+            DEVICES,
+            "INSERT INTO TARGET_INFO_CUDA_DEVICE (gpuId, cudaId) VALUES (1, 0), (0, 1)",
+        ),
+        ("Large GPU",),
+    ),
+    "a copy to the other GPU": (
+        (
+            *TWO_GPUS,
+            DEVICES,
+            f"INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (1, 0, {PID}, '', 132)",
+            f"INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (0, 1, {PID}, '', 8)",
+            "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, contextId, streamId,"
+            f" globalPid, bytes, copyKind) VALUES (7, 9, 1, 1, 7, {PROCESS}, 64, 10)",
+        ),
+        ("Large GPU",),
+    ),
+    "no table of devices": (TWO_GPUS, ("Large GPU", "Small GPU")),
+    "no table of GPUs": (("DROP TABLE TARGET_INFO_GPU", DEVICES), ()),
+    "early 2021, by the device's own number": (
+        (
+            "DROP TABLE TARGET_INFO_GPU",
+            "CREATE TABLE TARGET_INFO_CUDA_GPU (deviceId INT, name TEXT)",
+            "INSERT INTO TARGET_INFO_CUDA_GPU VALUES (1, 'Large GPU'), (0, 'Small GPU')",
+        ),
+        ("Small GPU",),
+    ),
+}
+"""What is changed in an export whose kernels ran on CUDA's device 0, and the names of GPUs that are
+read."""
+
+
+@pytest.mark.parametrize(("statements", "names"), NAMES.values(), ids=NAMES)
+def test_name_is_that_of_the_gpu_that_ran_the_kernels(
+    tmp_path: Path, statements: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    """Kernels have CUDA's number of their device, which counts the visible ones of a process; where
+    the file does not map it to a GPU, all names are read, and a profile has none.
+    """
+    path = changed(write_nsys(tmp_path / "trace.sqlite", a_trace(1)), *statements)
+    trace = read_nsys(path)
+    assert trace.device_names == names
+    (found,) = nsys_profiles(trace)
+    assert found.device_name == (names[0] if len(names) == 1 else None)
+
+
 CREATED: dict[str, str] = {
     "CREATE TABLE sweep (id INT); CREATE TABLE attempt (id INT)": (
         f"no export of nsys: expected the tables {TABLE} and StringIds, found attempt, sweep"
@@ -114,6 +185,13 @@ CHANGED: dict[str, str] = {
     f"DELETE FROM {TABLE}": f"table {TABLE} has no rows with times",
     f"UPDATE {TABLE} SET start = 'soon'": f"{TABLE} holds 'soon' as a time; expected whole nanosec",
     f"UPDATE {TABLE} SET globalPid = 'mine'": "holds 'mine' as globalPid; expected a whole number",
+    f"ALTER TABLE {TABLE} RENAME TO {TABLE}_V3": (
+        f"schema is unknown: it has the table {TABLE}_V3, expected {TABLE}"
+    ),
+    "ALTER TABLE NVTX_EVENTS RENAME TO NVTX_EVENTS_V2": (
+        "schema is unknown: it has the table NVTX_EVENTS_V2, expected NVTX_EVENTS"
+    ),
+    "CREATE TABLE KERNEL_V3 (start INT)": "has the table KERNEL_V3, expected .*_KIND_KERNEL",
     A_NAME: "a name of more than 1,000,000 bytes",
 }
 """What is changed in an export, and the message."""
