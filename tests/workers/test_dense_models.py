@@ -78,7 +78,9 @@ def check_accuracy(name: str, root: Path) -> None:
     condition = Condition(
         model=name, image_size=network.image_size, data=image_folder(root / "images", 3)
     )
-    outcome = run(compared("accuracy", condition, DENSE, Arm(overrides=Overrides(dtype="bfloat16"))))
+    outcome = run(
+        compared("accuracy", condition, DENSE, Arm(overrides=Overrides(dtype="bfloat16")))
+    )
     assert outcome.failures == ()
     assert outcome.predictions is not None
     assert outcome.predictions.images == 3
