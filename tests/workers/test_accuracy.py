@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from torch import Tensor
 
 from sweeps.model.condition import Condition, Overrides
@@ -17,7 +16,7 @@ from sweeps.model.job import Arm, Job, Protocol, Step
 from sweeps.model.outcome import Outcome, unpack
 from sweeps.stats.quality import compare_predictions, predictions_problem
 from tests.workers.scripted_arm import scripted_arm as method_files
-from tests.workers.vision_jobs import compared, metrics
+from tests.workers.vision_jobs import compared, image_folder, metrics
 from workers.data import images
 from workers.data.preprocessing import Preprocessing
 from workers.errors import alarm
@@ -66,15 +65,7 @@ scripted_arm = pytest.fixture(method_files)
 @pytest.fixture
 def folder(tmp_path: Path) -> Condition:
     """A condition on a folder of 12 images in three classes, for a model with 10 outputs."""
-    random = np.random.default_rng(0)
-    for index in range(12):
-        place = tmp_path / "images" / "abc"[index % 3]
-        place.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(random.integers(0, 256, (40, 50, 3), dtype=np.uint8)).save(
-            place / f"{index}.png"
-        )
-    (tmp_path / "images" / "class_map.txt").write_text("a 7\nb 2\nc 5\n")
-    return DIGITS.model_copy(update={"data": f"imagefolder:{tmp_path / 'images'}"})
+    return DIGITS.model_copy(update={"data": image_folder(tmp_path / "images")})
 
 
 @pytest.fixture(scope="module")

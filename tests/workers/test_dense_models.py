@@ -3,16 +3,20 @@ methods are refused with the true reason.
 """
 
 from itertools import chain
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.geometry.vit_catalogue import networks
-from sweeps.model.condition import Condition
+from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from tests.catalogues import module_of
+from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.tiny_vits import calm
+from tests.workers.vision_jobs import compared, image_folder, metrics
 from workers import methods
 from workers.arms.vision import build_vision
 from workers.errors import Unsupported
@@ -20,9 +24,10 @@ from workers.models.vision import load_vision
 from workers.run import run
 
 calm = pytest.fixture(autouse=True)(calm)
+scripted_arm = pytest.fixture(method_files)
 TOO_LARGE = "eva02_enormous_patch14_clip_224"
 """17 GB of weights."""
-QUICK = ("swin_transformer",)
+QUICK = ("levit", "swin_transformer")
 """Modules whose smallest model the default suite runs; .ci/run runs those of all."""
 WINDOWED = "test_maxvit"
 """A small one, of 160 x 160 pixels."""
@@ -67,15 +72,44 @@ def check_runs(name: str) -> None:
     torch.testing.assert_close(together[:1], alone, rtol=0, atol=tolerance)
 
 
+def check_accuracy(name: str, root: Path) -> None:
+    """An accuracy job evaluates each image, preprocessed to the input that the model takes."""
+    network = networks()[name]
+    condition = Condition(
+        model=name, image_size=network.image_size, data=image_folder(root / "images", 3)
+    )
+    outcome = run(
+        compared("accuracy", condition, DENSE, Arm(overrides=Overrides(dtype="bfloat16")))
+    )
+    assert outcome.failures == ()
+    assert outcome.predictions is not None
+    assert outcome.predictions.images == 3
+    assert [arm.gmacs for arm in outcome.arms] == [network.fixed_macs / 1e9] * 2
+    assert 0 <= metrics(outcome.arms[1])["kl"] < 1
+
+
 @pytest.mark.parametrize("module", QUICK)
-def test_smallest_of_a_family_runs(module: str) -> None:
+def test_smallest_of_a_family_runs(module: str, tmp_path: Path) -> None:
+    """Its logits, and an accuracy job."""
     check_runs(smallest()[module])
+    check_accuracy(smallest()[module], tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", sorted({*smallest()} - {*QUICK}))
-def test_smallest_of_every_family_runs(module: str) -> None:
+def test_smallest_of_every_family_runs(module: str, tmp_path: Path) -> None:
+    """As in the default suite, for the other modules of timm."""
     check_runs(smallest()[module])
+    check_accuracy(smallest()[module], tmp_path)
+
+
+def test_a_batch_that_does_not_fit_is_halved(scripted_arm: Any, tmp_path: Path) -> None:
+    """As for plain models, without the features of blocks, which no one has here."""
+    scarce = scripted_arm("scarce", "if len(output) > 1: raise torch.OutOfMemoryError")
+    condition = Condition(model=WINDOWED, image_size=160, data=image_folder(tmp_path / "images"))
+    outcome = run(compared("accuracy", condition, DENSE, scarce))
+    assert outcome.failures == ()
+    assert metrics(outcome.arms[1])["kl"] == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", methods.of_modality("vision"))

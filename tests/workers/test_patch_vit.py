@@ -14,6 +14,7 @@ from workers.token_reduction.patch_vit import (
     fit,
     project,
 )
+from workers.token_reduction.token_ops import class_token_attention
 
 calm = pytest.fixture(autouse=True)(calm)
 
@@ -76,6 +77,33 @@ def test_what_a_reduction_is_handed():
     torch.testing.assert_close(attended.read_BND, block.norm1(came_in[0]))
     torch.testing.assert_close(attended.added_BND, block.ls1(block.attn(attended.read_BND)))
     torch.testing.assert_close(x - attended.added_BND, came_in[0])
+
+
+@pytest.mark.parametrize("inflow", [False, True])
+@pytest.mark.parametrize("make", ["plain", "eva02"])
+def test_class_token_attention_in_proportion_to_sizes(make, inflow):
+    """Of fused attention it is the row that the attention with token sizes has."""
+    seen = {}
+
+    def merge(x, size, attended):
+        sizes = torch.arange(1.0, x.shape[1]).expand(2, -1)[..., None]
+        return (
+            x[:, :-1],
+            sizes,
+            attended.place_BNP if make == "plain" else attended.place_BNP[:, :-1],
+        )
+
+    def look(x, size, attended):
+        seen[attended.attention_BHNN is None] = class_token_attention(attended)
+        return x, size, attended.place_BNP
+
+    for fused in (True, False):
+        model = fit(small(make), {0: merge, 2: look}, proportional=True, inflow=fused and inflow)
+        for part in model.modules():
+            if hasattr(part, "fused_attn"):
+                part.fused_attn = fused
+        model(images())
+    torch.testing.assert_close(seen[True], seen[False], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

@@ -1,7 +1,11 @@
 """Latency jobs on the smallest input of the smallest model of timm."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+from PIL import Image
 
 from sweeps.model.condition import Condition
 from sweeps.model.job import Arm, Job, Pair, Protocol, Step
@@ -41,6 +45,18 @@ def planned(method: str, **params: Any) -> Arm:
     known = all_methods()[method]
     spelled = known.Params(**params).model_dump(mode="json")
     return Arm(stack=(Step(method=method, params=spelled, version=known.VERSION),))
+
+
+def image_folder(root: Path, images: int = 12) -> str:
+    """Data of random images in three classes, whose outputs are 7, 2 and 5; written to `root`."""
+    random = np.random.default_rng(0)
+    for index in range(images):
+        folder = root / "abc"[index % 3]
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = random.integers(0, 256, (40, 50, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(folder / f"{index}.png")
+    (root / "class_map.txt").write_text("a 7\nb 2\nc 5\n")
+    return f"imagefolder:{root}"
 
 
 def metrics(arm: ArmOutcome) -> dict[str, float]:

@@ -50,11 +50,7 @@ class Preprocessing:
 
     def __init__(self, model: Any, condition: Condition, sizes: Collection[ImageSize]) -> None:
         config = cast(Any, timm.data).resolve_model_data_config(model)
-        self.condition, self.sizes, self.channels = (
-            condition,
-            tuple(sizes),
-            model.patch_embed.proj.in_channels,
-        )
+        self.condition, self.sizes, self.channels = condition, tuple(sizes), config["input_size"][0]
         self.cut: dict[ImageSize, Compose] = {}
         self.normalise: dict[ImageSize, Compose] = {}
         for size in {condition.pixels, *sizes}:

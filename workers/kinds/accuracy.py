@@ -391,12 +391,13 @@ def _forward(arm: VisionArm, x_BCHW: Tensor) -> BatchOutput:
             raise
     torch.cuda.empty_cache()
     halves = [_forward(arm, half_BCHW) for half_BCHW in x_BCHW.tensor_split(2)]
+    logits_BK = torch.cat([half.logits_BK for half in halves])
     seen = [half.features for half in halves if half.features]
+    if not seen:
+        return BatchOutput(logits_BK, None)
     blocks_LBD = torch.cat([each.blocks_LBD for each in seen], 1)
     diversity_B = torch.cat([each.diversity_B for each in seen])
-    return BatchOutput(
-        torch.cat([half.logits_BK for half in halves]), Features(blocks_LBD, diversity_B)
-    )
+    return BatchOutput(logits_BK, Features(blocks_LBD, diversity_B))
 
 
 def _images(job: Job) -> tuple[Images, str | None]:

@@ -51,6 +51,8 @@ class AttentionState(NamedTuple):
     place_BNP: Tensor | None = None
     """The place of each token, that of prefix tokens being of no use; `None` without rotary
     embeddings. P is 1, a number among the image's patches, or 2, a mean row and column."""
+    bias_B11N: Tensor | None = None
+    """What attention in proportion to token sizes adds to the logits of each key, log(size)."""
 
 
 Reduced = tuple[Tensor, Tensor | None, Tensor | None]
@@ -191,7 +193,9 @@ class ReducingBlock(FittedBlock):
         x_BND = x_BND + added_BND
         if self.reduction is not None:
             # Not `_replace`, which torch.compile of 2.8 does not trace.
-            state = AttentionState(*attended[:6], added_BND, attended.inflow_BHN, place_BNP)
+            state = AttentionState(
+                *attended[:6], added_BND, attended.inflow_BHN, place_BNP, attended.bias_B11N
+            )
             x_BND, size_BN1, place_BNP = self.reduction(x_BND, size_BN1, state)
         return self.after(x_BND), size_BN1, place_BNP
 
@@ -319,7 +323,16 @@ def attend(
         y_BND = y_BND * attn.gate(x_BND).sigmoid()
     y_BND = attn.proj(y_BND)
     return y_BND, AttentionState(
-        q_BHNd, k_BHNd, attention_BHNN, attn.scale, v_BHNd, x_BND, y_BND, inflow_BHN
+        q_BHNd,
+        k_BHNd,
+        attention_BHNN,
+        attn.scale,
+        v_BHNd,
+        x_BND,
+        y_BND,
+        inflow_BHN,
+        None,
+        bias_B11N,
     )
 
 

@@ -38,7 +38,10 @@ def class_token_attention(attended: AttentionState) -> Tensor:
     B, H, N, d = k_BHNd.shape
     q_X1d, k_XdN = q_BHNd[:, :, :1].reshape(B * H, 1, d), k_BHNd.reshape(B * H, N, d).mT
     # With beta 0 the first argument is ignored; the product is scaled without an operator more.
-    logits_X1N = torch.baddbmm(q_X1d[:1, :, :1], q_X1d, k_XdN, beta=0, alpha=scale)
+    bias, beta = q_X1d[:1, :, :1], 0
+    if attended.bias_B11N is not None:
+        bias, beta = attended.bias_B11N.expand(B, H, 1, N).reshape(B * H, 1, N), 1
+    logits_X1N = torch.baddbmm(bias, q_X1d, k_XdN, beta=beta, alpha=scale)
     return logits_X1N.view(B, H, N).softmax(-1)
 
 
