@@ -4,7 +4,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 
 import pandas as pd
 
@@ -51,6 +51,10 @@ class PointRow(CeilingRow):
     against: str = ""
     gmacs_saved: float | None = None
     promised: float | None = None
+
+
+REQUIRED_COLUMNS = {field.name for field in fields(PointRow) if field.default is MISSING}
+"""Columns without which rows are no points of a speed-up."""
 
 
 def point_rows(points: pd.DataFrame) -> list[PointRow]:
