@@ -3,9 +3,11 @@ for terminal and page alike.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from math import log
+from statistics import median
 from typing import Any, NamedTuple
 
 from sweeps.analysis.advice import (
@@ -16,6 +18,7 @@ from sweeps.analysis.advice import (
     QualityCost,
     RankedArm,
     Ranking,
+    rank,
 )
 from sweeps.analysis.policy import rounded_down
 from sweeps.analysis.rows import AdviceRow, ClaimRow
@@ -83,10 +86,29 @@ class Evidence:
         """
         return None if self.interpolated else (self.rows[0].baseline_ms, self.rows[0].arm_ms)
 
+    def interpolated_ms(self, column: str, tokens: int) -> float:
+        """The column `arm_ms` or `baseline_ms` at this size, between two neighbours on the straight
+        line through the logarithms.
+        """
+        (left, low), (right, high) = (
+            (row.tokens, getattr(row, column)) for row in (self.rows[0], self.rows[-1])
+        )
+        share = log(tokens / left) / log(right / left) if self.interpolated else 0.0
+        return float(low * (high / low) ** share)
+
     @cached_property
     def comparison(self) -> Comparison:
         """The question of its last row."""
         return Comparison.model_validate_json(self.rows[-1].payload)
+
+
+class RuntimeTime(NamedTuple):
+    """A runtime with the arm that comes first under it."""
+
+    runtime: str
+    label: str
+    ms: float
+    """Median time of this arm, in a job of its own."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +135,10 @@ class Advice:
     checks: tuple[NoiseFinding, ...] | None = None
     """Of the evidence of the first arm; `None` where they were not worked out, or it was not
     measured at this size."""
+    runtimes: tuple[RuntimeTime, ...] = ()
+    """Those of the same environment and condition, the least time first."""
+    environments: tuple[str, ...] = ()
+    """Those of the host in which the same condition was measured, the newest first."""
 
     @property
     def title(self) -> str:
@@ -127,17 +153,79 @@ class Advice:
         """`None` where the unmodified model comes first."""
         return self.by_key.get(self.ranking.winner.key)
 
+    @property
+    def leads(self) -> bool:
+        """Whether it is the first of those that `ranked_by_runtime` puts together."""
+        first = not self.environments or self.environment == self.environments[0]
+        return first and self.time in (self.runtimes[:1] or [self.time])
+
+    @property
+    def time(self) -> RuntimeTime:
+        """The runtime, and the time of what comes first."""
+        if self.winner is not None:
+            ms = self.winner.interpolated_ms("arm_ms", self.tokens)
+            return RuntimeTime(self.winner.runtime, self.winner.label, ms)
+        times = [each.interpolated_ms("baseline_ms", self.tokens) for each in self.found]
+        return RuntimeTime(self.condition.runtime, UNMODIFIED_LABEL, median(times))
+
+
+def ranked_by_runtime(answers: Sequence[Advice]) -> list[Advice]:
+    """The answers to one request in the order in which they count: those of one condition and host
+    together, of its newest environment first, and there by the time of what comes first under each
+    runtime. The intervals of all runtimes of an environment hold together.
+    """
+    groups: dict[object, list[Advice]] = {}
+    for advice in answers:
+        condition = advice.condition.without_size().model_copy(update={"runtime": "eager"})
+        groups.setdefault((advice.host, advice.metric, condition), []).append(advice)
+    ordered: list[Advice] = []
+    for group in groups.values():
+        newest: dict[str, str] = {}
+        for advice in group:
+            dates = [row.measured_at for each in advice.found for row in each.rows]
+            newest[advice.environment] = max(newest.get(advice.environment, ""), *dates)
+        environments = tuple(sorted(newest, key=newest.__getitem__, reverse=True))
+        for environment in environments:
+            rivals = [advice for advice in group if advice.environment == environment]
+            compared = sum(advice.ranking.compared for advice in rivals)
+            ranked = [
+                replace(
+                    advice,
+                    ranking=rank(
+                        [each.arm for each in advice.found],
+                        max_drop=advice.max_drop,
+                        compared=compared,
+                    ),
+                    environments=environments,
+                )
+                for advice in rivals
+            ]
+            ranked.sort(key=lambda advice: advice.time.ms)
+            times = tuple(advice.time for advice in ranked)
+            ordered += [replace(advice, runtimes=times) for advice in ranked]
+    return ordered
+
 
 def advice_headline(advice: Advice) -> str:
     """The answer in about twelve words: `Use topk keep_rate=0.5: at least 1.33x as fast`."""
+    runtime = f" with {advice.time.runtime}" if len(advice.runtimes) > 1 else ""
+    if advice.leads:
+        return f"Use {_choice(advice, runtime)}"
+    if advice.environment != advice.environments[0]:
+        return f"In an older environment, use {_choice(advice, runtime)}"
+    return f"With {advice.time.runtime} only, use {_choice(advice)}"
+
+
+def _choice(advice: Advice, runtime: str = "") -> str:
+    """The arm to use with what is certain of it, or why there is none."""
     ranking, winner = advice.ranking, advice.winner
     if winner is not None:
-        return f"Use {winner.label}: at least {rounded_down(ranking.winner.low)}x as fast"
+        return f"{winner.label}{runtime}: at least {rounded_down(ranking.winner.low)}x as fast"
     faster = any(each.verdict == "faster" for each in ranking.arms)
     reason = (
         "what is faster cannot be advised (column note)" if faster else "no arm is clearly faster"
     )
-    return f"Use {UNMODIFIED_LABEL}: {reason}"
+    return f"{UNMODIFIED_LABEL}{runtime}: {reason}"
 
 
 def advice_sentence(advice: Advice) -> str:
@@ -145,10 +233,12 @@ def advice_sentence(advice: Advice) -> str:
     ranking, winner, first = advice.ranking, advice.winner, advice_headline(advice)
     if winner is None:
         return f"{first} among {_among(advice)}."
-    among = (
-        f", the best of {count(ranking.compared, 'arm')} by the low end of intervals that hold"
-        " together"
-    )
+    compared = count(ranking.compared, "arm")
+    among = f", the best of {compared} by the low end of intervals that hold together"
+    if len(advice.runtimes) > 1:
+        among = (
+            f", the best under this runtime by the low end of intervals that hold for {compared}"
+        )
     among = among if ranking.compared > 1 else ""
     between = (
         f", interpolated between measured sizes ({_neighbours([winner])})"
@@ -159,9 +249,44 @@ def advice_sentence(advice: Advice) -> str:
     return f"{first} as {UNMODIFIED_LABEL} in {label}{between}{among}."
 
 
+def runtime_sentence(advice: Advice) -> str:
+    """How the runtimes of a condition are ranked; empty for one."""
+    if len(advice.runtimes) < 2:
+        return ""
+    times = ", ".join(f"{each.runtime} {each.ms:.4g} ms ({each.label})" for each in advice.runtimes)
+    return (
+        f"Runtimes by the time of their first arm: {times}. These are medians of separate jobs,"
+        " without an interval; a speed-up is against the unmodified model under the same runtime."
+    )
+
+
+def environment_sentence(advice: Advice, environments: Mapping[str, Mapping[str, Any]]) -> str:
+    """Which of several environments of a host the answer rests on, and the versions in which they
+    differ; `environments` have `facts` by id.
+    """
+    newest, *older = advice.environments
+    if not older:
+        return ""
+    first = advice.environment == newest
+    which, others = ("the newest", "older") if first else ("an older one", "newest")
+    own, *rest = (
+        environments[name]["facts"]
+        for name in (advice.environment, *(older if first else [newest]))
+    )
+    differing = [
+        f"{name} {value} ({others}: {', '.join(sorted({str(each.get(name)) for each in rest}))})"
+        for name, value in sorted(own.items())
+        if any(each.get(name) != value for each in rest)
+    ]
+    return (
+        f"Measured in {which} of {len(advice.environments)} environments of host {advice.host}:"
+        f" {', '.join(differing)}."
+    )
+
+
 def _among(advice: Advice) -> str:
     """How many arms were compared, and whether they were measured at this size."""
-    arms = count(advice.ranking.compared, "arm")
+    arms = count(max(1, len(advice.found)), "arm")
     between = [each for each in advice.found if each.interpolated]
     if not between:
         return f"{arms} measured"
@@ -326,6 +451,8 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
                 for each in advice.checks
             ]
         ),
+        "runtimes": [each._asdict() for each in advice.runtimes],
+        "environments": list(advice.environments),
         "compared": ranking.compared,
         "alpha_together": ranking.alpha,
         "alpha_each": ranking.each_alpha,
