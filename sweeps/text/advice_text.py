@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from math import log
-from statistics import median
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 from sweeps.analysis.advice import (
@@ -86,16 +85,6 @@ class Evidence:
         """
         return None if self.interpolated else (self.rows[0].baseline_ms, self.rows[0].arm_ms)
 
-    def interpolated_ms(self, column: str, tokens: int) -> float:
-        """The column `arm_ms` or `baseline_ms` at this size, between two neighbours on the straight
-        line through the logarithms.
-        """
-        (left, low), (right, high) = (
-            (row.tokens, getattr(row, column)) for row in (self.rows[0], self.rows[-1])
-        )
-        share = log(tokens / left) / log(right / left) if self.interpolated else 0.0
-        return float(low * (high / low) ** share)
-
     @cached_property
     def comparison(self) -> Comparison:
         """The question of its last row."""
@@ -103,12 +92,12 @@ class Evidence:
 
 
 class RuntimeTime(NamedTuple):
-    """A runtime with the arm that comes first under it."""
+    """What comes first under a runtime; they are ordered by time."""
 
+    ms: float
+    """Its median time in a job of its own; of two neighbouring sizes the geometric mean."""
     runtime: str
     label: str
-    ms: float
-    """Median time of this arm, in a job of its own."""
 
 
 @dataclass(frozen=True)
@@ -156,17 +145,22 @@ class Advice:
     @property
     def leads(self) -> bool:
         """Whether it is the first of those that `ranked_by_runtime` puts together."""
-        first = not self.environments or self.environment == self.environments[0]
-        return first and self.time in (self.runtimes[:1] or [self.time])
+        first = self.environments[:1], self.runtimes[:1]
+        return not self.runtimes or first == ((self.environment,), (self.time,))
 
     @property
     def time(self) -> RuntimeTime:
-        """The runtime, and the time of what comes first."""
-        if self.winner is not None:
-            ms = self.winner.interpolated_ms("arm_ms", self.tokens)
-            return RuntimeTime(self.winner.runtime, self.winner.label, ms)
-        times = [each.interpolated_ms("baseline_ms", self.tokens) for each in self.found]
-        return RuntimeTime(self.condition.runtime, UNMODIFIED_LABEL, median(times))
+        """The time of what comes first."""
+        if (winner := self.winner) is not None:
+            ms = geometric_mean(row.arm_ms for row in winner.rows)
+            return RuntimeTime(ms, winner.runtime, winner.label)
+        ms = geometric_mean(row.baseline_ms for each in self.found for row in each.rows)
+        return RuntimeTime(ms, self.condition.runtime, UNMODIFIED_LABEL)
+
+    @property
+    def measured_at(self) -> str:
+        """When its newest row was measured."""
+        return max(row.measured_at for each in self.found for row in each.rows)
 
 
 def ranked_by_runtime(answers: Sequence[Advice]) -> list[Advice]:
@@ -175,32 +169,28 @@ def ranked_by_runtime(answers: Sequence[Advice]) -> list[Advice]:
     runtime. The intervals of all runtimes of an environment hold together.
     """
     groups: dict[object, list[Advice]] = {}
-    for advice in answers:
+    for advice in sorted(answers, key=lambda advice: advice.measured_at, reverse=True):
         condition = advice.condition.without_size().model_copy(update={"runtime": "eager"})
-        groups.setdefault((advice.host, advice.metric, condition), []).append(advice)
+        groups.setdefault((advice.host, condition), []).append(advice)
     ordered: list[Advice] = []
     for group in groups.values():
-        newest: dict[str, str] = {}
-        for advice in group:
-            dates = [row.measured_at for each in advice.found for row in each.rows]
-            newest[advice.environment] = max(newest.get(advice.environment, ""), *dates)
-        environments = tuple(sorted(newest, key=newest.__getitem__, reverse=True))
+        environments = tuple(dict.fromkeys(advice.environment for advice in group))
         for environment in environments:
             rivals = [advice for advice in group if advice.environment == environment]
-            compared = sum(advice.ranking.compared for advice in rivals)
+            number = sum(len(advice.found) for advice in rivals)
             ranked = [
                 replace(
                     advice,
                     ranking=rank(
                         [each.arm for each in advice.found],
                         max_drop=advice.max_drop,
-                        compared=compared,
+                        compared=number,
                     ),
                     environments=environments,
                 )
                 for advice in rivals
             ]
-            ranked.sort(key=lambda advice: advice.time.ms)
+            ranked.sort(key=lambda advice: advice.time)
             times = tuple(advice.time for advice in ranked)
             ordered += [replace(advice, runtimes=times) for advice in ranked]
     return ordered
@@ -208,24 +198,17 @@ def ranked_by_runtime(answers: Sequence[Advice]) -> list[Advice]:
 
 def advice_headline(advice: Advice) -> str:
     """The answer in about twelve words: `Use topk keep_rate=0.5: at least 1.33x as fast`."""
-    runtime = f" with {advice.time.runtime}" if len(advice.runtimes) > 1 else ""
-    if advice.leads:
-        return f"Use {_choice(advice, runtime)}"
-    if advice.environment != advice.environments[0]:
-        return f"In an older environment, use {_choice(advice, runtime)}"
-    return f"With {advice.time.runtime} only, use {_choice(advice)}"
-
-
-def _choice(advice: Advice, runtime: str = "") -> str:
-    """The arm to use with what is certain of it, or why there is none."""
     ranking, winner = advice.ranking, advice.winner
+    use = "Use" if advice.leads else "Otherwise use"
+    under = f" with {advice.time.runtime}" if advice.runtimes[1:] else ""
     if winner is not None:
-        return f"{winner.label}{runtime}: at least {rounded_down(ranking.winner.low)}x as fast"
+        least = rounded_down(ranking.winner.low)
+        return f"{use} {winner.label}{under}: at least {least}x as fast"
     faster = any(each.verdict == "faster" for each in ranking.arms)
     reason = (
         "what is faster cannot be advised (column note)" if faster else "no arm is clearly faster"
     )
-    return f"{UNMODIFIED_LABEL}{runtime}: {reason}"
+    return f"{use} {UNMODIFIED_LABEL}{under}: {reason}"
 
 
 def advice_sentence(advice: Advice) -> str:
@@ -251,37 +234,31 @@ def advice_sentence(advice: Advice) -> str:
 
 def runtime_sentence(advice: Advice) -> str:
     """How the runtimes of a condition are ranked; empty for one."""
-    if len(advice.runtimes) < 2:
+    if not advice.runtimes[1:]:
         return ""
     times = ", ".join(f"{each.runtime} {each.ms:.4g} ms ({each.label})" for each in advice.runtimes)
     return (
-        f"Runtimes by the time of their first arm: {times}. These are medians of separate jobs,"
-        " without an interval; a speed-up is against the unmodified model under the same runtime."
+        f"Runtimes by the time of what comes first: {times}. These are medians of separate jobs at"
+        " the measured sizes, without an interval; a speed-up is against the unmodified model under"
+        " the same runtime."
     )
 
 
 def environment_sentence(advice: Advice, environments: Mapping[str, Mapping[str, Any]]) -> str:
-    """Which of several environments of a host the answer rests on, and the versions in which they
-    differ; `environments` have `facts` by id.
+    """Which of several environments of a host the answer rests on, with the versions that differ;
+    `environments` have `facts` by id.
     """
-    newest, *older = advice.environments
-    if not older:
+    if not advice.environments[1:]:
         return ""
-    first = advice.environment == newest
-    which, others = ("the newest", "older") if first else ("an older one", "newest")
-    own, *rest = (
-        environments[name]["facts"]
-        for name in (advice.environment, *(older if first else [newest]))
+    facts = [environments[name]["facts"] for name in advice.environments]
+    place = advice.environments.index(advice.environment)
+    differing = ", ".join(
+        f"{name} {value}"
+        for name, value in facts[place].items()
+        if any(each.get(name) != value for each in facts)
     )
-    differing = [
-        f"{name} {value} ({others}: {', '.join(sorted({str(each.get(name)) for each in rest}))})"
-        for name, value in sorted(own.items())
-        if any(each.get(name) != value for each in rest)
-    ]
-    return (
-        f"Measured in {which} of {len(advice.environments)} environments of host {advice.host}:"
-        f" {', '.join(differing)}."
-    )
+    which = "an older one" if place else "the newest"
+    return f"Measured in {which} of {len(facts)} environments of host {advice.host}: {differing}."
 
 
 def _among(advice: Advice) -> str:

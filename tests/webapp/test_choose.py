@@ -100,7 +100,9 @@ def test_runtimes_are_ranked_together(opened: Open, h100: str) -> None:
     assert texts.typeset(quick["answer"]) in words
     assert "eager 3.874 ms (the unmodified model)" in words
     eager = opened(h100, "screens/choose.py", **query, condition="eager")
-    assert "With eager only, use the unmodified model: no arm is clearly faster" in page_text(eager)
+    assert "Otherwise use the unmodified model with eager: no arm is clearly faster" in page_text(
+        eager
+    )
     assert eager.query_params["condition"] == "eager"
     done = breakeven("advise", *arguments, "--runtime", "eager", "--format", "json", folder=folder)
     (alone,) = json.loads(done.stdout)
@@ -108,16 +110,12 @@ def test_runtimes_are_ranked_together(opened: Open, h100: str) -> None:
     assert alone["compared"] == 3
 
 
-def test_between_sizes_a_time_is_interpolated(h100: str) -> None:
-    """Runtimes are ranked there by times between those of the neighbours."""
-    (first, *_), _ = stored.read(h100, choose.advice, AdviceRequest(SMALL, 100, 32))
-    (near,), _ = stored.read(
-        h100, choose.advice, AdviceRequest(SMALL, 196, 32, runtime="cudagraph")
-    )
-    assert first.found[0].interpolated
-    assert first.runtimes[0].runtime == "cudagraph"
-    assert [each.ms for each in first.runtimes] == sorted(each.ms for each in first.runtimes)
-    assert 0.3 * near.time.ms < first.time.ms < near.time.ms
+def test_between_sizes_a_time_lies_between_those_of_the_neighbours(filled: str) -> None:
+    """So that runtimes have an order there too."""
+    (found,), _ = stored.read(filled, choose.advice, AdviceRequest(DEIT, 121, 1))
+    assert found.winner is not None
+    left, right = sorted(row.arm_ms for row in found.winner.rows)
+    assert left < found.time.ms < right
 
 
 def test_the_newest_environment_comes_first(opened: Open, made: Made) -> None:
@@ -128,13 +126,13 @@ def test_the_newest_environment_comes_first(opened: Open, made: Made) -> None:
     page = opened(url, PAGE, model=DEIT, tokens="196", batch="1")
     words = page_text(page)
     assert "Use topk keep_rate=0.5: at least 1.4" in words
-    newest = "Measured in the newest of 2 environments of host here: torch 2.15.0 (older: 2.14.0)."
+    newest = "Measured in the newest of 2 environments of host here: torch 2.15.0."
     assert newest in words
     (first, second), _ = stored.read(url, choose.advice, AdviceRequest(DEIT, 196, 1))
     assert first.environments == second.environments == (first.environment, second.environment)
     arguments = ("--model", DEIT, "--tokens", "196", "--batch", "1", "--db", url)
     printed = breakeven("advise", *arguments, folder=Path(url).parent).stdout
-    assert printed.index(newest) < printed.index("In an older environment, use topk")
+    assert printed.index(newest) < printed.index("Otherwise use topk")
     assert "Measured in an older one of 2 environments of host here: torch 2.14.0" in printed
     done = breakeven("advise", *arguments, "--confirm", folder=Path(url).parent)
     assert "this advice rests on host here" in done.stderr

@@ -59,7 +59,7 @@ def test_map_of_arms_and_batches(filled: str) -> None:
     assert (columns, len(rows)) == (["1", "2"], 5)
     by = cells.set_index(["column", "row"])
     assert set(by.index) == {(one, other) for one in columns for other in rows}
-    assert by.loc[("1", "tome r_ratio=0.02"), "text"] == "gains ≤ 5 %"
+    assert by.loc[("1", "tome r_ratio=0.02"), "text"] == "not shown to pay"
     assert by.loc[("1", "topk keep_rate=0.7"), "text"] == "16 to 64"
     assert by["fill"].str.startswith("#").all()
     spec = break_even_map(cells, columns, rows, ("Batch", "Arm")).to_dict()

@@ -33,7 +33,7 @@ READ = (
 )
 LEGEND = (
     "From how many tokens on an arm pays. Blue: it does, the darker the earlier; purple: up to a"
-    " size only, or at both ends; orange: gains 5 % at most; grey: does nothing; pale: cannot tell"
+    " size only, or at both ends; orange: not shown to pay; grey: does nothing; pale: cannot tell"
     " (?), or curves differ. Intervals are rounded outwards."
 )
 # Columns that may be an axis, in the order in which they are preferred.
