@@ -29,7 +29,7 @@ from store.read.advice.advice import (
     condition_arms,
 )
 from store.read.advice.policy_file import policy_file
-from store.read.advice.timed_arms import fresh_figures
+from store.read.advice.timed_arms import environment_facts, fresh_figures
 from store.rows.location import database_option
 from store.rows.placement import Place
 from store.write.submission import newest_attempt
@@ -49,7 +49,9 @@ from sweeps.text.advice_text import (
     advice_table,
     claim_sentence,
     doubt_sentence,
+    environment_sentence,
     quality_sentence,
+    runtime_sentence,
 )
 from sweeps.text.effects import effect_word
 from workers.methods import all_methods, purpose
@@ -127,6 +129,7 @@ def advise(
     request = AdviceRequest(model, tokens, batch, device, runtime, data, metric, max_drop, pareto)
     with _opened(db) as engine:
         answered = [checked(engine, each) for each in advice_of(engine, request, _METHODS)]
+        facts = environment_facts(engine, {each.environment for each in answered})
     confirmation = _confirmation(answered, db) if confirm else None
     if form == "json":
         own = {"confirmed": None if confirmation is None else confirmation.as_dict()}
@@ -135,7 +138,11 @@ def advise(
         )
     else:
         options = database_option(db)
-        texts = ("\n".join(_lines(each, request, confirmation, options)) for each in answered)
+        texts = []
+        for each in answered:
+            fresh = confirmation if each.leads else None
+            about = environment_sentence(each, facts)
+            texts.append("\n".join(_lines(each, request, about, fresh, options)))
         typer.echo("\n\n".join(texts))
 
 
@@ -240,14 +247,18 @@ class Confirmation(NamedTuple):
 
 
 def _lines(
-    advice: Advice, request: AdviceRequest, confirmation: Confirmation | None, options: str
+    advice: Advice,
+    request: AdviceRequest,
+    environment: str,
+    confirmation: Confirmation | None,
+    options: str,
 ) -> Iterator[str]:
     yield advice_sentence(advice)
     yield f"For {advice.title}."
-    again = command_line(("advise", "--confirm"), request) + options
-    yield from filter(
-        None, (claim_sentence(advice), doubt_sentence(advice, again), quality_sentence(advice))
-    )
+    asked = request if advice.leads else request._replace(runtime=advice.time.runtime)
+    again = command_line(("advise", "--confirm"), asked) + options
+    about = runtime_sentence(advice), environment, claim_sentence(advice)
+    yield from filter(None, (*about, doubt_sentence(advice, again), quality_sentence(advice)))
     if confirmation is not None:
         yield confirmation.text(advice.ranking.winner, options)
     yield ""
@@ -257,19 +268,19 @@ def _lines(
 
 
 def _confirmation(answered: Sequence[Advice], db: str | None) -> Confirmation | None:
-    """The winner of the only advice, measured once more in a fresh process with a generated sweep;
+    """The winner of the first advice, measured once more in a fresh process with a generated sweep;
     `None` where there is nothing to measure.
 
     What the run prints goes to stderr. Raises `UserError` where this machine is not the one that
     the advice rests on, and where no sweep file requests the same question.
     """
-    if len(answered) > 1:
-        titles = "; ".join(each.title for each in answered)
+    only, *others = [each for each in answered if each.leads]
+    if others:
+        titles = "; ".join(each.title for each in (only, *others))
         raise UserError(
-            f"--confirm measures one condition, and {len(answered)} match: {titles}; choose by"
+            f"--confirm measures one condition, and {len(others) + 1} match: {titles}; choose by"
             " --device or --runtime"
         )
-    (only,) = answered
     if (winner := only.winner) is None:
         typer.echo("nothing to confirm: the unmodified model is advised", err=True)
         return None

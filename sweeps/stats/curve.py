@@ -243,7 +243,7 @@ def _between_verdicts(points: Sequence[Point]) -> tuple[Crossing, ...]:
 
 def _likeliest(bracket: Sequence[Point], fitted: FittedCrossing | None) -> float | None:
     """Where the cost model crosses 1, if it does inside the bracket, else the line through its ends
-    if a point lies between them.
+    if points lie between them, none of which is unclear on the other side of 1 than the line there.
 
     The line is straight in log speed-up and log x (in x, where that is not positive).
     """
@@ -258,6 +258,10 @@ def _likeliest(bracket: Sequence[Point], fitted: FittedCrossing | None) -> float
         if left.x > 0
         else left.x + share * (right.x - left.x)
     )
+    for point in bracket[1:-1]:
+        end = left if point.x < place else right
+        if point.verdict == "unclear" and (point.speedup > 1) != (end.speedup > 1):
+            return None
     return min(max(place, left.x), right.x)  # rounding must not carry it outside
 
 

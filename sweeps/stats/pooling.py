@@ -2,7 +2,7 @@
 ratio of mean times beside it, and what saved MACs promise.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import exp, inf, log
 from statistics import median
 from typing import Literal, NamedTuple
@@ -180,9 +180,22 @@ class RealisedShare(NamedTuple):
     most: float
     points: int
     """Of which a share is known."""
+    low: float | None = None
+    high: float | None = None
+    """Medians of the ends of their intervals, between which the median lies if all of them hold."""
 
 
-def realised_of(shares: Iterable[float | None]) -> RealisedShare | None:
-    """The median and the range of the shares that are known; `None` where none is."""
+def realised_of(
+    shares: Iterable[float | None], ends: Sequence[tuple[float, float]] = ()
+) -> RealisedShare | None:
+    """The median and the range of the shares that are known; `None` where none is. `ends` are the
+    intervals of all of them.
+    """
     known = [share for share in shares if share is not None and not is_missing(share)]
-    return RealisedShare(median(known), min(known), max(known), len(known)) if known else None
+    if not known:
+        return None
+    share = RealisedShare(median(known), min(known), max(known), len(known))
+    if len(ends) < len(known):
+        return share
+    low, high = map(median, zip(*ends, strict=True))
+    return share._replace(low=low, high=high)

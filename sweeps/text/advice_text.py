@@ -3,9 +3,10 @@ for terminal and page alike.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 from sweeps.analysis.advice import (
@@ -16,6 +17,7 @@ from sweeps.analysis.advice import (
     QualityCost,
     RankedArm,
     Ranking,
+    rank,
 )
 from sweeps.analysis.policy import rounded_down
 from sweeps.analysis.rows import AdviceRow, ClaimRow
@@ -89,6 +91,15 @@ class Evidence:
         return Comparison.model_validate_json(self.rows[-1].payload)
 
 
+class RuntimeTime(NamedTuple):
+    """What comes first under a runtime; they are ordered by time."""
+
+    ms: float
+    """Its median time in a job of its own; of two neighbouring sizes the geometric mean."""
+    runtime: str
+    label: str
+
+
 @dataclass(frozen=True)
 class Advice:
     """The arms of one condition at one size, ranked."""
@@ -113,6 +124,10 @@ class Advice:
     checks: tuple[NoiseFinding, ...] | None = None
     """Of the evidence of the first arm; `None` where they were not worked out, or it was not
     measured at this size."""
+    runtimes: tuple[RuntimeTime, ...] = ()
+    """Those of the same environment and condition, the least time first."""
+    environments: tuple[str, ...] = ()
+    """Those of the host in which the same condition was measured, the newest first."""
 
     @property
     def title(self) -> str:
@@ -127,17 +142,73 @@ class Advice:
         """`None` where the unmodified model comes first."""
         return self.by_key.get(self.ranking.winner.key)
 
+    @property
+    def leads(self) -> bool:
+        """Whether it is the first of those that `ranked_by_runtime` puts together."""
+        first = self.environments[:1], self.runtimes[:1]
+        return not self.runtimes or first == ((self.environment,), (self.time,))
+
+    @property
+    def time(self) -> RuntimeTime:
+        """The time of what comes first."""
+        if (winner := self.winner) is not None:
+            ms = geometric_mean(row.arm_ms for row in winner.rows)
+            return RuntimeTime(ms, winner.runtime, winner.label)
+        ms = geometric_mean(row.baseline_ms for each in self.found for row in each.rows)
+        return RuntimeTime(ms, self.condition.runtime, UNMODIFIED_LABEL)
+
+    @property
+    def measured_at(self) -> str:
+        """When its newest row was measured."""
+        return max(row.measured_at for each in self.found for row in each.rows)
+
+
+def ranked_by_runtime(answers: Sequence[Advice]) -> list[Advice]:
+    """The answers to one request in the order in which they count: those of one condition and host
+    together, of its newest environment first, and there by the time of what comes first under each
+    runtime. The intervals of all runtimes of an environment hold together.
+    """
+    groups: dict[object, list[Advice]] = {}
+    for advice in sorted(answers, key=lambda advice: advice.measured_at, reverse=True):
+        condition = advice.condition.without_size().model_copy(update={"runtime": "eager"})
+        groups.setdefault((advice.host, condition), []).append(advice)
+    ordered: list[Advice] = []
+    for group in groups.values():
+        environments = tuple(dict.fromkeys(advice.environment for advice in group))
+        for environment in environments:
+            rivals = [advice for advice in group if advice.environment == environment]
+            number = sum(len(advice.found) for advice in rivals)
+            ranked = [
+                replace(
+                    advice,
+                    ranking=rank(
+                        [each.arm for each in advice.found],
+                        max_drop=advice.max_drop,
+                        compared=number,
+                    ),
+                    environments=environments,
+                )
+                for advice in rivals
+            ]
+            ranked.sort(key=lambda advice: advice.time)
+            times = tuple(advice.time for advice in ranked)
+            ordered += [replace(advice, runtimes=times) for advice in ranked]
+    return ordered
+
 
 def advice_headline(advice: Advice) -> str:
     """The answer in about twelve words: `Use topk keep_rate=0.5: at least 1.33x as fast`."""
     ranking, winner = advice.ranking, advice.winner
+    use = "Use" if advice.leads else "Otherwise use"
+    under = f" with {advice.time.runtime}" if advice.runtimes[1:] else ""
     if winner is not None:
-        return f"Use {winner.label}: at least {rounded_down(ranking.winner.low)}x as fast"
+        least = rounded_down(ranking.winner.low)
+        return f"{use} {winner.label}{under}: at least {least}x as fast"
     faster = any(each.verdict == "faster" for each in ranking.arms)
     reason = (
         "what is faster cannot be advised (column note)" if faster else "no arm is clearly faster"
     )
-    return f"Use {UNMODIFIED_LABEL}: {reason}"
+    return f"{use} {UNMODIFIED_LABEL}{under}: {reason}"
 
 
 def advice_sentence(advice: Advice) -> str:
@@ -145,10 +216,12 @@ def advice_sentence(advice: Advice) -> str:
     ranking, winner, first = advice.ranking, advice.winner, advice_headline(advice)
     if winner is None:
         return f"{first} among {_among(advice)}."
-    among = (
-        f", the best of {count(ranking.compared, 'arm')} by the low end of intervals that hold"
-        " together"
-    )
+    compared = count(ranking.compared, "arm")
+    among = f", the best of {compared} by the low end of intervals that hold together"
+    if len(advice.runtimes) > 1:
+        among = (
+            f", the best under this runtime by the low end of intervals that hold for {compared}"
+        )
     among = among if ranking.compared > 1 else ""
     between = (
         f", interpolated between measured sizes ({_neighbours([winner])})"
@@ -159,9 +232,38 @@ def advice_sentence(advice: Advice) -> str:
     return f"{first} as {UNMODIFIED_LABEL} in {label}{between}{among}."
 
 
+def runtime_sentence(advice: Advice) -> str:
+    """How the runtimes of a condition are ranked; empty for one."""
+    if not advice.runtimes[1:]:
+        return ""
+    times = ", ".join(f"{each.runtime} {each.ms:.4g} ms ({each.label})" for each in advice.runtimes)
+    return (
+        f"Runtimes by the time of what comes first: {times}. These are medians of separate jobs at"
+        " the measured sizes, without an interval; a speed-up is against the unmodified model under"
+        " the same runtime."
+    )
+
+
+def environment_sentence(advice: Advice, environments: Mapping[str, Mapping[str, Any]]) -> str:
+    """Which of several environments of a host the answer rests on, with the versions that differ;
+    `environments` have `facts` by id.
+    """
+    if not advice.environments[1:]:
+        return ""
+    facts = [environments[name]["facts"] for name in advice.environments]
+    place = advice.environments.index(advice.environment)
+    differing = ", ".join(
+        f"{name} {value}"
+        for name, value in facts[place].items()
+        if any(each.get(name) != value for each in facts)
+    )
+    which = "an older one" if place else "the newest"
+    return f"Measured in {which} of {len(facts)} environments of host {advice.host}: {differing}."
+
+
 def _among(advice: Advice) -> str:
     """How many arms were compared, and whether they were measured at this size."""
-    arms = count(advice.ranking.compared, "arm")
+    arms = count(max(1, len(advice.found)), "arm")
     between = [each for each in advice.found if each.interpolated]
     if not between:
         return f"{arms} measured"
@@ -326,6 +428,8 @@ def advice_dict(advice: Advice) -> dict[str, Any]:
                 for each in advice.checks
             ]
         ),
+        "runtimes": [each._asdict() for each in advice.runtimes],
+        "environments": list(advice.environments),
         "compared": ranking.compared,
         "alpha_together": ranking.alpha,
         "alpha_each": ranking.each_alpha,

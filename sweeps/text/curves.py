@@ -13,7 +13,7 @@ from sweeps.analysis.rows import ClaimRow, ConditionRow, CostModelRow, SizedRow
 from sweeps.model.condition import Runtime
 from sweeps.model.metrics import INTERVAL, METRICS
 from sweeps.number_format import WHOLE, axis_label, axis_value, count, p_text
-from sweeps.stats.curve import NEVER_GAIN, Curve, Point, break_even
+from sweeps.stats.curve import Curve, Point, break_even
 from sweeps.stats.pooling import Verdict
 
 RUNTIMES: tuple[str, ...] = get_args(Runtime)
@@ -22,7 +22,8 @@ NOT_SHOWN = "not shown to pay"
 BREAK_EVEN_NOTE = (
     "A break-even is a bracket between measured points, wrong for at most 1 curve in 20; speed-ups"
     f" have {INTERVAL} intervals. The likeliest place in it comes from the cost model, time ="
-    " launch + work × MACs, where that fits."
+    " launch + work × MACs, where that fits, else from the line through its ends, where the points"
+    " between agree with it."
 )
 """How claims about curves are read, next to intervals of another level."""
 
@@ -239,7 +240,7 @@ CLAIMS: Mapping[str, str] = {
     "pays_at_both_ends": "pays at both ends",
     "pays_between": "pays at some sizes only",
     "same": "is no different",
-    "never": f"gains {100 * NEVER_GAIN:g} % at most",
+    "never": f"is {NOT_SHOWN}",
     "no_effect": "does nothing",
     "unclear": "cannot tell",
 }
@@ -339,7 +340,7 @@ def headline_of_curves(curves: Sequence[CurveAnswer]) -> str:
 
 
 def tally(curves: Sequence[CurveAnswer]) -> str:
-    """`3 × has a break-even, 1 × gains 5 % at most`."""
+    """`3 × has a break-even, 1 × is not shown to pay`."""
     found = Counter(curve.verdict for curve in curves).most_common()
     return ", ".join(f"{number} × {CLAIMS[verdict]}" for verdict, number in found)
 
@@ -370,7 +371,8 @@ class BreakEvenCell(NamedTuple):
     """What a cell shows."""
 
     text: str
-    """`≤ 36`, `53 to 71`, `always`, `up to 100`, `gains ≤ 5 %`, `no effect`, `?` or `differs`."""
+    """`≤ 36`, `53 to 71`, `always`, `up to 100`, `not shown to pay`, `no effect`, `?` or
+    `differs`."""
     kind: CellKind
     place: float | None
     """Tokens from which on it pays at the latest; 0 where it pays at every point, `None` where it
@@ -423,7 +425,7 @@ def break_even_cell(rows: Sequence[ClaimRow]) -> BreakEvenCell:
         "always": ("always", "pays", 0.0),
         "pays_between": ("in part", "limited", 0.0),
         "same": ("no different", "never", None),
-        "never": (f"gains ≤ {100 * NEVER_GAIN:g} %", "never", None),
+        "never": (NOT_SHOWN, "never", None),
         "no_effect": ("no effect", "none", None),
     }
     return BreakEvenCell(*words.get(first.verdict, ("?", "unclear", None)), sentence)

@@ -283,13 +283,20 @@ def realised_sentence(name: str, share: RealisedShare | None) -> str:
 
 
 def realised_headline(shares: Mapping[str, RealisedShare | None]) -> str:
-    """What arrives of the promise by method, in about twelve words: `topk 37 %, tome -71 % of the
-    promised saving arrives`.
+    """What arrives of the promise by method, in about twelve words: `topk 37 % (31 % to 45 %) of
+    the promised saving arrives`; only methods of which the interval shows whether any of it does.
     """
-    known = {name: share.median for name, share in shares.items() if share is not None}
-    best = sorted(known, key=lambda name: -known[name])[:MAX_IN_HEADLINE]
-    listed = ", ".join(f"{name} {_percent(known[name])}" for name in best)
-    return f"{listed} of the promised saving arrives" if best else "No MACs promise a saving here"
+    known = [(share.median, name, share) for name, share in shares.items() if share is not None]
+    listed = [
+        f"{name} {_percent(median)}"
+        f" ({' to '.join(dict.fromkeys(map(_percent, (share.low, share.high))))})"
+        for median, name, share in sorted(known, reverse=True)
+        if share.low is not None and share.high is not None and share.low * share.high > 0
+    ]
+    if known and not listed:
+        return "Cannot tell whether any of the promised saving arrives"
+    arrives = f"{', '.join(listed[:MAX_IN_HEADLINE])} of the promised saving arrives"
+    return arrives if listed else "No MACs promise a saving here"
 
 
 def _percent(share: float) -> str:

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from store.open.engine import close_watches, connect
 from tests.fixtures import big_store
+from tests.orchestrator.commands import ROOT, breakeven
 from tests.webapp.publishing import published
 from tests.webapp.served import served_app
 from tests.webapp.simulated import SIZES, job, quickstart_answer, store_sweep
@@ -73,6 +74,23 @@ def large(made: Made) -> str:
     (see `big_store.fill`).
     """
     return str(made("large.db", lambda path: big_store.fill(path, 600)))
+
+
+@pytest.fixture(scope="session")
+def h100(made: Made) -> str:
+    """A store with the measurements of an H100 that ship: sweeps `quickstart_gpu` and `llm_gpu`."""
+
+    def fill(path: Path) -> None:
+        for sweep in ("quickstart_gpu", "llm_gpu"):
+            outcomes, file = (
+                str(ROOT / "sweeps" / name)
+                for name in (f"references/{sweep}_h100.jsonl", f"{sweep}.yaml")
+            )
+            options = ("--sweep", file, "--device", "cuda", "--db", str(path))
+            done = breakeven("import", outcomes, *options, folder=path.parent)
+            assert done.returncode == 0, done.stderr
+
+    return str(made("h100.db", fill))
 
 
 @pytest.fixture(scope="session")

@@ -40,9 +40,14 @@ OPEN_TABLE = {"table-speedup-tokens": "true"}
 
 def point_tables(app: AppTest, label: str = "Points") -> list[pd.DataFrame]:
     """The tables of this label, by default those that are open below charts, as they are shown."""
+    return html_tables(app, f'aria-label="{label}"')
+
+
+def html_tables(app: AppTest, mark: str = "<table") -> list[pd.DataFrame]:
+    """The tables made of HTML that contains this mark, as they are shown."""
     found = []
     for element in app.get("html"):
-        if f'aria-label="{label}"' in element.proto.body:
+        if mark in element.proto.body and "<table" in element.proto.body:
             heads, *rows = [
                 [
                     unescape(re.sub("<[^>]*>", "", cell))
@@ -50,7 +55,8 @@ def point_tables(app: AppTest, label: str = "Points") -> list[pd.DataFrame]:
                 ]
                 for row in re.findall(r"<tr>.*?</tr>", element.proto.body)
             ]
-            found.append(pd.DataFrame(rows, columns=heads))
+            padded = [row + [""] * (len(heads) - len(row)) for row in rows]
+            found.append(pd.DataFrame(padded, columns=heads))
     return found
 
 

@@ -13,10 +13,11 @@ from store.read.advice.advice import AdviceRequest
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.language.expand import expand_file
 from sweeps.text.advice_text import advice_dict
+from tests.fixtures.nightly import chain
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
 from tests.webapp import stored
-from tests.webapp.conftest import Open
+from tests.webapp.conftest import Made, Open
 from tests.webapp.page_elements import page_text, point_tables
 from tests.webapp.simulated import store_outcomes
 from webapp.display import texts
@@ -69,6 +70,72 @@ def test_page_and_terminal_agree(
     body = next(each.proto.body for each in page.get("html") if "Ranking" in each.proto.body)
     links = re.findall(r'href="(point\?id=\w+&amp;environment=\w+&amp;host=\w+)"', body)
     assert len(set(links)) == (1 + (drop is None)) * measured.sum()
+
+
+SMALL = "deit_small_patch16_224"
+
+
+def test_runtimes_are_ranked_together(opened: Open, h100: str) -> None:
+    """The link of the page Answer from a panel with a CUDA graph leads to the runtime whose first
+    arm takes the least time, as the command does; the others follow, and none is chosen with
+    `--runtime`.
+    """
+    answer = opened(h100, sweep="quickstart_gpu", runtime="cudagraph", batch="32")
+    bodies = "".join(element.proto.body for element in answer.get("html"))
+    (link,) = re.findall(r'href="choose\?([^"]*)"', bodies)
+    query = dict(part.split("=", 1) for part in link.replace("&amp;", "&").split("&"))
+    assert (query["tokens"], query["batch"]) == ("196", "32")
+    arguments = ("--model", SMALL, "--tokens", "196", "--batch", "32", "--db", h100)
+    folder = Path(h100).parent
+    done = breakeven("advise", *arguments, "--format", "json", folder=folder)
+    quick, slow = json.loads(done.stdout)
+    assert [each["runtime"] for each in quick["runtimes"]] == ["cudagraph", "eager"]
+    times = [each["ms"] for each in quick["runtimes"]]
+    assert times == [quick["arms"][0]["arm_ms"], pytest.approx(3.87, abs=0.01)]
+    assert times[0] == pytest.approx(1.27, abs=0.01)
+    assert (quick["arms"][0]["arm"], slow["arms"][0]["arm"]) == ("topk keep_rate=0.5", "unmodified")
+    assert quick["compared"] == slow["compared"] == 6
+    words = page_text(opened(h100, "screens/choose.py", **query))
+    assert "Use topk keep_rate=0.5 with cudagraph: at least " in words
+    assert texts.typeset(quick["answer"]) in words
+    assert "eager 3.874 ms (the unmodified model)" in words
+    eager = opened(h100, "screens/choose.py", **query, condition="eager")
+    assert "Otherwise use the unmodified model with eager: no arm is clearly faster" in page_text(
+        eager
+    )
+    assert eager.query_params["condition"] == "eager"
+    done = breakeven("advise", *arguments, "--runtime", "eager", "--format", "json", folder=folder)
+    (alone,) = json.loads(done.stdout)
+    assert alone["answer"].startswith("Use the unmodified model: no arm")
+    assert alone["compared"] == 3
+
+
+def test_between_sizes_a_time_lies_between_those_of_the_neighbours(filled: str) -> None:
+    """So that runtimes have an order there too."""
+    (found,), _ = stored.read(filled, choose.advice, AdviceRequest(DEIT, 121, 1))
+    assert found.winner is not None
+    left, right = sorted(row.arm_ms for row in found.winner.rows)
+    assert left < found.time.ms < right
+
+
+def test_the_newest_environment_comes_first(opened: Open, made: Made) -> None:
+    """Of a host that has changed its torch the answer rests on what was measured since, which it
+    names; what was measured before follows.
+    """
+    url = str(made("nightly.db", lambda path: chain(path, 3, falls=6)))
+    page = opened(url, PAGE, model=DEIT, tokens="196", batch="1")
+    words = page_text(page)
+    assert "Use topk keep_rate=0.5: at least 1.4" in words
+    newest = "Measured in the newest of 2 environments of host here: torch 2.15.0."
+    assert newest in words
+    (first, second), _ = stored.read(url, choose.advice, AdviceRequest(DEIT, 196, 1))
+    assert first.environments == second.environments == (first.environment, second.environment)
+    arguments = ("--model", DEIT, "--tokens", "196", "--batch", "1", "--db", url)
+    printed = breakeven("advise", *arguments, folder=Path(url).parent).stdout
+    assert printed.index(newest) < printed.index("Otherwise use topk")
+    assert "Measured in an older one of 2 environments of host here: torch 2.14.0" in printed
+    done = breakeven("advise", *arguments, "--confirm", folder=Path(url).parent)
+    assert "this advice rests on host here" in done.stderr
 
 
 def test_what_was_not_measured_is_refused_with_choices(opened: Open, filled: str) -> None:

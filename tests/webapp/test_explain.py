@@ -2,6 +2,7 @@
 is not known.
 """
 
+import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.explained_store import TIMES, explained_store, import_impossible_trace
 from tests.webapp.page_elements import charts, page_text
+from tests.webapp.quality_stores import language_store
 from webapp.charts.explain import (
     CLASS_COLORS,
     MAX_ACTIVITIES,
@@ -193,7 +195,7 @@ TEXTS = (
     *("method", "params", "baseline", "baseline_id", "host", "metric", "curve_id", "verdict"),
 )
 COSTS = CostModelRow(
-    **dict.fromkeys(TEXTS, ""),
+    **dict.fromkeys(TEXTS, "") | {"metric": "latency"},
     points=3,
     work_unit="GMAC",
     alpha=0.005,
@@ -270,3 +272,25 @@ def test_kernels_with_the_largest_differences() -> None:
     assert set(rows["name"]) >= {"x" * 200, "x" * 100}
     bars, _ = layers(activity_chart(rows))
     assert bars["encoding"]["y"]["scale"]["domain"] == list(rows["label"])
+
+
+def test_an_unclear_point_has_no_headline_of_two_medians(opened: Open, filled: str) -> None:
+    """Its interval stands there instead, and that nothing can be told."""
+    query = {"sweep": "quickstart", "arm": "tome r_ratio=0.06", "size": "100"}
+    words = page_text(opened(filled, PAGE, **query))
+    assert re.search(r"tome r_ratio=0\.06: cannot tell, \d\.\d+× \[\d.*?\], ", words)
+    assert not re.search(r"tome r_ratio=0\.06: [\d.]+ → [\d.]+ ms", words)
+    clear = page_text(opened(filled, PAGE, **query | {"arm": "topk keep_rate=0.5"}))
+    assert re.search(r"topk keep_rate=0\.5: [\d.]+ → [\d.]+ ms, promised", clear)
+
+
+def test_times_are_named_by_their_metric(opened: Open, filled: str, tmp_path: Path) -> None:
+    """A time per character is no time of a forward."""
+    lengths = language_store(tmp_path / "lengths.db")
+    for url, sweep, title in (
+        (lengths, "lengths", "Time per character, ms"),
+        (filled, "quickstart", "Latency, ms"),
+    ):
+        specs = str(charts(opened(url, PAGE, sweep=sweep, more="Cost model")))
+        assert title in specs
+        assert "of a forward, ms" not in specs

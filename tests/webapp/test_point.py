@@ -15,8 +15,9 @@ from store.open.engine import connect, disposing
 from store.write.submission import NewSweep, submit_sweep
 from tests.webapp import stored
 from tests.webapp.conftest import Open
-from tests.webapp.page_elements import charts, page_text
+from tests.webapp.page_elements import charts, page_text, point_tables
 from tests.webapp.point_address import point_query
+from tests.webapp.quality_stores import language_store
 from tests.webapp.simulated import job, outcome, store_outcomes
 from webapp.charts.evidence import PairFrames, pair_chart, reading_chart
 from webapp.screens.point import read_point, single_sweep
@@ -141,3 +142,15 @@ def test_outliers_stay_visible() -> None:
     for each in (spec, below):
         along = [layer["encoding"]["x"] for layer in each["layer"] if "x" in layer["encoding"]]
         assert along[0]["scale"] == {"domain": [0, 183], "nice": False}
+
+
+def test_the_list_names_metric_and_baseline(opened: Open, tmp_path: Path) -> None:
+    """A language model has several times: the list of answers names the one that it shows, and the
+    arm that it is compared with.
+    """
+    url = language_store(tmp_path / "lengths.db")
+    (table,) = point_tables(opened(url, PAGE), "Answers")
+    timed = table[table["condition"].str.endswith("64 tokens, time to the first token")]
+    assert len(timed) == 3
+    assert set(table["against"]) == {"dense"}
+    assert table["condition"].str.endswith(("time to the first token", "bits per byte")).all()

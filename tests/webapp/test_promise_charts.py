@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 import vl_convert
 
+from sweeps.stats.pooling import realised_of
+from sweeps.text.reasons import realised_headline
 from tests.webapp import stored
 from tests.webapp.conftest import Open
 from tests.webapp.page_elements import page_text
@@ -59,7 +61,7 @@ def test_map_of_arms_and_batches(filled: str) -> None:
     assert (columns, len(rows)) == (["1", "2"], 5)
     by = cells.set_index(["column", "row"])
     assert set(by.index) == {(one, other) for one in columns for other in rows}
-    assert by.loc[("1", "tome r_ratio=0.02"), "text"] == "gains ≤ 5 %"
+    assert by.loc[("1", "tome r_ratio=0.02"), "text"] == "not shown to pay"
     assert by.loc[("1", "topk keep_rate=0.7"), "text"] == "16 to 64"
     assert by["fill"].str.startswith("#").all()
     spec = break_even_map(cells, columns, rows, ("Batch", "Arm")).to_dict()
@@ -98,12 +100,29 @@ def test_shares_and_map(opened: Open, filled: str) -> None:
     assert "random (control): " in words
     assert "of the promised saving arrives at the median (" in words
     assert "tome: none of the promised saving arrives at the median" in words
-    shares = re.search(r"topk (\d+) %, tome (−\d+) % of the promised saving arrives ", words)
+    headline = re.compile(r"topk (\d+) % \((\d+) % to (\d+) %\) of the promised saving arrives ")
+    shares = headline.search(words)
     assert shares is not None
     assert f"topk: {shares[1]} % of" in words
-    assert f"at the median, {shares[2]} %" in words
+    assert int(shares[2]) < int(shares[1]) < int(shares[3])
     assert len(page.get("vega_lite_chart")) == 2
     assert not page.exception
+
+
+def test_a_headline_needs_an_interval() -> None:
+    """Of a method whose interval holds none of the saving too, nothing stands in the headline; an
+    interval is the median of the ends of those of the points.
+    """
+    sure = realised_of([0.4, 0.6, 0.9], [(0.3, 0.5), (0.5, 0.7), (0.8, 1.0)])
+    wide = realised_of([1.89], [(-2.0, 4.5)])
+    assert realised_headline({"topk": sure, "larosa": wide}) == (
+        "topk 60 % (50 % to 70 %) of the promised saving arrives"
+    )
+    cannot = "Cannot tell whether any of the promised saving arrives"
+    assert realised_headline({"larosa": wide}) == cannot
+    assert realised_headline({"larosa": realised_of([0.5])}) == cannot
+    lost = realised_of([-3.0], [(-4.0, -2.0)])
+    assert realised_headline({"tome": lost}).startswith("tome below -100 % (below -100 %) of the")
 
 
 def test_axes_of_the_map_are_in_the_address(opened: Open, filled: str) -> None:

@@ -185,15 +185,15 @@ def attempt_info(rows: pd.DataFrame, floor: float) -> PointsInfo:
     )
 
 
-def time_chart(times: pd.DataFrame) -> Layers:
+def time_chart(times: pd.DataFrame, title: str) -> Layers:
     """The distribution of the two arms' times: the share of times, `share`, that are at most `ms`,
-    for each `side`.
+    for each `side`; `title` is that of the times.
 
     The longest 1 % may lie beyond the axis.
     """
     reach = float(times.groupby("side")["ms"].quantile(0.99).max()) * 1.05
     span = Extent(float(times["ms"].min()) * 0.98, reach)
-    axis = log_axis(*span, "Time of a forward, ms", grid=False)
+    axis = log_axis(*span, title, grid=False)
     x = alt.X("ms:Q", scale=alt.Scale(type="log", domain=list(span), nice=False), axis=axis)
     share = "Share of times at most so long"
     y_axis = alt.Axis(title=share, format=".0%", tickCount=5, **MARGIN)

@@ -29,7 +29,7 @@ from webapp.charts.points import (
     with_links,
 )
 from webapp.charts.scales import Extent, row_axis, row_step
-from webapp.display.texts import typeset
+from webapp.display.texts import time_title, typeset
 
 CLASS_COLORS = {
     "device": "#1a70b8",
@@ -70,10 +70,10 @@ def waterfall_rows(steps: Sequence[TimeStep], device: Device, color: str) -> pd.
     return pd.DataFrame(rows, columns=["label", "start", "end", "words", "color"])
 
 
-def waterfall_chart(rows: pd.DataFrame) -> Layers:
-    """The steps of `waterfall_rows`, one below the other."""
+def waterfall_chart(rows: pd.DataFrame, title: str) -> Layers:
+    """The steps of `waterfall_rows`, one below the other; `title` is that of the times."""
     y = row_axis(alt.Y, list(rows["label"]))
-    axis = alt.Axis(title="Time of a forward, ms", tickCount=8)
+    axis = alt.Axis(title=title, tickCount=8)
     x = alt.X("start:Q", axis=axis, scale=alt.Scale(zero=True))
     color = alt.Color("color:N", scale=None)
     bar = alt.Chart(rows).mark_bar(height=18).encode(x, alt.X2("end:Q"), y, color)
@@ -106,7 +106,7 @@ def cost_info(
     return PointsInfo(
         rows=drawn.assign(hollow=~drawn["in_fit"].astype(bool)),
         x=Measure("work", f"{costs.work_unit}s of a forward, of each side its own", "", "log"),
-        y=Measure("ms", "Time of a forward, ms", "", "log"),
+        y=Measure("ms", time_title(costs.metric), "", "log"),
         color="side",
         colors={"baseline": SIDE_COLORS["baseline"], "arm": color_of_arm},
         lines=[thin, *([Extra(fitted, {"strokeWidth": 2})] if len(fitted) else [])],

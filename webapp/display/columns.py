@@ -61,13 +61,15 @@ COLUMNS: Mapping[str, ShownColumn] = {
     "mcnemar_p": ShownColumn("McNemar's exact p"),
     "flags": ShownColumn("Flags"),
     "top1": ShownColumn(
-        "Top-1, %", ",.2f", help="Share of images whose most likely class is right"
+        "Top-1, %", "{:,.2f}", help="Share of images whose most likely class is right"
     ),
     "top5": ShownColumn(
-        "Top-5, %", ",.2f", help="Share of images whose class is among the five most likely"
+        "Top-5, %", "{:,.2f}", help="Share of images whose class is among the five most likely"
     ),
     "kl": ShownColumn(
-        "KL, nat", ",.2g", help=f"KL divergence of the outputs from the baseline's; {KL_COVERAGE}"
+        "KL, nat",
+        "{:,.2g}",
+        help=f"KL divergence of the outputs from the baseline's; {KL_COVERAGE}",
     ),
     "margin_change": ShownColumn(
         "Margin change, logit",
@@ -81,7 +83,7 @@ COLUMNS: Mapping[str, ShownColumn] = {
     ),
     "perplexity": ShownColumn("Perplexity", "{:,.4g}", help="Per token"),
     "top1_agreement": ShownColumn(
-        "Same token, %", ",.2f", help="How often the most likely token is the baseline's"
+        "Same token, %", "{:,.2f}", help="How often the most likely token is the baseline's"
     ),
     "loss": ShownColumn(
         "Loss", help="By how much the arm is worse, with its 95 % interval; below zero it is better"

@@ -4,7 +4,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 
 import pandas as pd
 
@@ -12,7 +12,7 @@ from store.rows.frames import rows_of
 from sweeps.analysis.labels import GAINS, LOSSES, SPEEDUP, Conclusion, conclude_speedup
 from sweeps.analysis.rows import CeilingRow, SpeedupRow
 from sweeps.model.flags import split_flags
-from sweeps.model.metrics import COMPARED_BY
+from sweeps.model.metrics import COMPARED_BY, METRICS
 from sweeps.number_format import moment, seconds_at
 from sweeps.text.effects import effect_phrase, effect_word
 
@@ -53,6 +53,10 @@ class PointRow(CeilingRow):
     promised: float | None = None
 
 
+REQUIRED_COLUMNS = {field.name for field in fields(PointRow) if field.default is MISSING}
+"""Columns without which rows are no points of a speed-up."""
+
+
 def point_rows(points: pd.DataFrame) -> list[PointRow]:
     return rows_of(points, PointRow)
 
@@ -76,6 +80,11 @@ def extremes(title: str, rows: pd.DataFrame, label: str = "label", value: str = 
 def capitalised(sentence: str) -> str:
     """With a capital, the rest as it is."""
     return f"{sentence[:1].upper()}{sentence[1:]}"
+
+
+def time_title(metric: str) -> str:
+    """Of an axis of times: `Latency, ms`, `Time per character, ms`."""
+    return f"{capitalised(METRICS[metric].label)}, ms"
 
 
 def loss_phrase(found: Conclusion) -> str:

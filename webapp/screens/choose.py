@@ -27,6 +27,7 @@ from store.read.advice.advice import (
 from store.read.advice.policy_file import PolicyFile, policy_file
 from store.read.advice.timed_arms import (
     TimedCondition,
+    environment_facts,
     measured_conditions,
     timed_conditions,
     timed_sizes,
@@ -46,7 +47,9 @@ from sweeps.text.advice_text import (
     advice_table,
     claim_sentence,
     doubt_sentence,
+    environment_sentence,
     quality_sentence,
+    runtime_sentence,
 )
 from webapp.charts.points import GREY, Measure
 from webapp.charts.quality import ENDS, bar_chart
@@ -92,6 +95,10 @@ known_conditions = kept(measured_conditions)
 
 # See `store.read.advice.timed_arms.timed_sizes`.
 model_sizes = kept(timed_sizes)
+
+
+# See `store.read.advice.timed_arms.environment_facts`.
+read_facts = kept(environment_facts)
 
 
 @kept
@@ -418,14 +425,14 @@ def _policy(request: AdviceRequest) -> None:
 
 
 def short_titles(found: Sequence[Advice]) -> list[str]:
-    """What distinguishes the conditions of several answers, and the answers; the number first, so
-    that no two are equal.
+    """The values in which the conditions of several answers differ; with a number where two are
+    equal.
     """
     common = set(found[0].parts).intersection(*(each.parts for each in found))
     own = [", ".join(part for part in each.parts if part not in common) for each in found]
     return [
-        f"{number}: {text or each.title}: {texts.typeset(advice_headline(each))}"
-        for number, (text, each) in enumerate(zip(own, found, strict=True), 1)
+        f"{text} ({own[:place].count(text) + 1})" if own.count(text) > 1 else text
+        for place, text in enumerate(own)
     ]
 
 
@@ -457,9 +464,11 @@ def _show_advice(
     plain.headline(advice_headline(chosen))
     plain.sentence(f"For {chosen.title}.", "muted")
     _draw_figures(chosen)
-    again = command_line(("advise", "--confirm"), request)
+    asked = request if chosen.leads else request._replace(runtime=chosen.time.runtime)
+    again = command_line(("advise", "--confirm"), asked)
     lines = [
-        *(advice_sentence(chosen), claim_sentence(chosen)),
+        *(advice_sentence(chosen), runtime_sentence(chosen)),
+        *(environment_sentence(chosen, read_facts(chosen.environments)), claim_sentence(chosen)),
         *(doubt_sentence(chosen, again), quality_sentence(chosen)),
     ]
     plain.sentence("\n".join(filter(None, lines)))

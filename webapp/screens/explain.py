@@ -482,6 +482,8 @@ def _show_waterfall(subject: Subject, row: PointRow, scope: Scope) -> None:
     steps = steps_of(row, subject.sides, subject.costs)
     known = waterfall_headline(subject.arm, steps, device) if steps else ""
     answer = known or f"{subject.arm}: nothing follows from its times here"
+    if known and row.verdict == "unclear":
+        answer = f"{subject.arm}: cannot tell, {texts.speed_numbers(row)}"
     plain.headline(answer)
     unit = token_unit(row)
     where = "" if scope.facet is None else f", {scope.facet.replace('_', ' ')} "
@@ -491,7 +493,7 @@ def _show_waterfall(subject: Subject, row: PointRow, scope: Scope) -> None:
         plain.sentence(f"Against {row.against}{where}: {claim}.", "muted")
     if steps:
         frame = waterfall_rows(steps, device, subject.color)
-        chart = waterfall_chart(frame)
+        chart = waterfall_chart(frame, texts.time_title(row.metric))
         show_chart(chart, "waterfall", frame, scope, answer)
 
 

@@ -188,14 +188,23 @@ def _search() -> None:
         lines.append(
             [
                 plain.link(label, address, plain.MAX_NAME),
-                plain.name(f"{row['model']}, {size}, {row['kind']}"),
+                plain.name(f"{row['model']}, {size}, {METRICS[row['metric']].label}"),
+                plain.name(row["baseline"]),
                 f'<td style="background:{tint}">{plain.escaped(_answer_words(row, 0)[0])}</td>',
                 escape(row["verdict"] or "–"),
                 escape(", ".join(split_flags(row["flags"])) or "–"),
                 plain.name(where),
             ]
         )
-    heads = ["arm", "condition", "speed-up, or change", "verdict", "flags", "measured, UTC"]
+    heads = [
+        "arm",
+        "condition",
+        "against",
+        "speed-up, or change",
+        "verdict",
+        "flags",
+        "measured, UTC",
+    ]
     st.html(grid_html("Answers", heads, lines))
 
 
@@ -478,7 +487,10 @@ def _evidence(comparison_id: str, environment: str | None, host: str | None) -> 
         tabs = {
             "Is it noise?": lambda: _noise(found, frames),
             "The rule": lambda: plain.table((row.what, row.value, row.how) for row in frames.rule),
-            "Times": lambda: _draw(found, time_chart(frames.times), "times", frames.times, answer),
+            "Times": lambda: _draw(
+                *(found, time_chart(frames.times, texts.time_title(metric)), "times"),
+                *(frames.times, answer),
+            ),
             "Counts": lambda: _counts(frames),
         }
     if any(each.failure for each in found.attempts):

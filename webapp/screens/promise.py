@@ -11,8 +11,9 @@ import streamlit as st
 
 from store.rows.frames import rows_of
 from sweeps.analysis.rows import ClaimRow
+from sweeps.analysis.waterfall import promise_of
 from sweeps.model.identity import canonical
-from sweeps.stats.pooling import realised_of
+from sweeps.stats.pooling import realised_of, realised_share
 from sweeps.text.curves import alike, break_even_cell, earliest
 from sweeps.text.reasons import realised_headline, realised_sentence
 from webapp import queries
@@ -33,7 +34,7 @@ READ = (
 )
 LEGEND = (
     "From how many tokens on an arm pays. Blue: it does, the darker the earlier; purple: up to a"
-    " size only, or at both ends; orange: gains 5 % at most; grey: does nothing; pale: cannot tell"
+    " size only, or at both ends; orange: not shown to pay; grey: does nothing; pale: cannot tell"
     " (?), or curves differ. Intervals are rounded outwards."
 )
 # Columns that may be an axis, in the order in which they are preferred.
@@ -138,6 +139,16 @@ def _without(params: str | None, names: Sequence[str]) -> str | None:
     return canonical(steps if several else steps[0])
 
 
+def share_ends(points: pd.DataFrame) -> list[tuple[float, float]]:
+    """The intervals of the realised shares of points, where there are any."""
+    found = []
+    for row in texts.point_rows(points):
+        ends = [realised_share(end, promise_of(row)) for end in (row.speedup_low, row.speedup_high)]
+        known = [share for share in ends if share is not None]
+        found += [(min(known), max(known))] if len(known) == len(ends) else []
+    return found
+
+
 def _show_promise(scope: Scope) -> None:
     """What arrives in a headline, a chart for each panel, and a sentence for each method and
     runtime.
@@ -151,7 +162,8 @@ def _show_promise(scope: Scope) -> None:
     shares, roles = {}, {}
     for (method, runtime), own in right.groupby(["method", "runtime"]):
         name = f"{method} {runtime}" if several else str(method)
-        shares[name], roles[name] = realised_of(own["realised_share"]), purpose(str(method))
+        shares[name] = realised_of(own["realised_share"], share_ends(own))
+        roles[name] = purpose(str(method))
     for_use = {name: share for name, share in shares.items() if roles[name] == "optimisation"}
     plain.headline(answer := realised_headline(for_use or shares))
     for value, own in right.groupby(scope.facet, sort=True) if scope.facet else [("", right)]:

@@ -93,7 +93,7 @@ def linked_table(data: pd.DataFrame) -> None:
     for only where there is no other.
     """
     shown = with_links(data.head(MAX_ROWS))
-    if {"speedup", "verdict", "floor", "flags", "params"} <= set(shown):
+    if set(shown) >= texts.REQUIRED_COLUMNS:
         shown = texts.with_enough_pairs(texts.with_words(shown))
         known = [name for name in POINT_COLUMNS if name in shown and shown[name].notna().any()]
         known = [name for name in known if name != "tokens" or "prompt_tokens" not in known]

@@ -36,7 +36,7 @@ from sweeps.model.job import DENSE, Comparison
 from sweeps.model.metrics import METRICS
 from sweeps.stats.curve import MeasuredPoint, Point, interpolate
 from sweeps.stats.pooling import SpeedUp
-from sweeps.text.advice_text import Advice, Amount, Evidence, LeftOut
+from sweeps.text.advice_text import Advice, Amount, Evidence, LeftOut, ranked_by_runtime
 from sweeps.text.condition_text import condition_parts
 
 
@@ -353,15 +353,15 @@ def advice_of(engine: Engine, request: AdviceRequest, methods: MethodFacts) -> l
 
 
 def answers_of(conditions: Sequence[ConditionArms], request: AdviceRequest) -> list[Advice]:
-    """The conditions of one batch that have an arm at the size, ranked there. Raises `RefusedError`
-    where none has.
+    """The conditions of one batch that have an arm at the size, ranked there, as
+    `ranked_by_runtime` orders them. Raises `RefusedError` where none has.
     """
     found = [
         each.advice(request.tokens, max_drop=request.max_drop, with_pareto=request.pareto)
         for each in conditions
     ]
     if answered := [each for each in found if each.found]:
-        return answered
+        return ranked_by_runtime(answered)
     sizes = sorted({size for each in conditions for size in each.sizes})
     reasons = {
         f"{label}: {reason}"

@@ -53,8 +53,8 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
     A parameter may be written as labels have it, `keep_rate=0.5`. Without words any answers.
 
     Mappings with the columns of `effect_row`, by the first metric of the kind that there is, with
-    `device_name`, and with `kind`, `model`, `method`, `params`, `image_size`, `image_shape` and
-    `prompt_tokens`.
+    `device_name`, and with `kind`, `model`, `method`, `params`, `baseline`, `image_size`,
+    `image_shape` and `prompt_tokens`.
     """
     each = []
     for word in words.split():
@@ -88,7 +88,8 @@ def similar_comparisons(engine: Engine, words: str) -> list[dict[str, Any]]:
 
 def _listed() -> Select[Any]:
     of_comparison = named(
-        COMPARISON, "kind model method params image_size image_shape prompt_tokens axis_values"
+        COMPARISON,
+        "kind model method params baseline image_size image_shape prompt_tokens axis_values",
     )
     rows = select(EFFECT, *of_comparison, ENVIRONMENT.c.device_name)
     return rows.select_from(EFFECT.join(COMPARISON).join(ENVIRONMENT)).order_by(
