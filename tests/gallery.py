@@ -24,9 +24,9 @@ def figures() -> dict[str, list[str]]:
 def main(stores: list[str]) -> None:
     """Draws each figure from the first store that holds its sweep."""
     held = {}
-    for store in stores:
-        with disposing(connect_readonly(store)) as engine:
-            held[store] = set(stored_sweeps(engine))
+    for url in stores:
+        with disposing(connect_readonly(url)) as engine:
+            held[url] = set(stored_sweeps(engine))
     for file, (command, name, *options) in figures().items():
         store = next((store for store, names in held.items() if name in names), None)
         if store is None:
