@@ -193,21 +193,15 @@ class OwnWorkload:
         several = isinstance(self.made, tuple | list)
         return tuple(map(moved, self.made if several else (self.made,))), {}
 
-    def check_call(
-        self,
-        index: int,
-        condition: Condition,
-        inputs: CallInputs,
-        result: Any,
-        results: Mapping[int, Any],
-    ) -> None:
+    def check_call(self, arm: "OwnArm", result: Any, results: Mapping[int, Any]) -> None:
         """Raises `WrongResultError` where an arm changed its inputs, or returns something else than
-        its baselines and itself did at first, which is in `results` by arm.
+        its baselines did at first, or itself without one; `results` has that by arm.
         """
-        if found := first_difference(self.inputs(condition), inputs, rtol=0.0, atol=0.0):
+        made = self.inputs(arm.condition)
+        if found := first_difference(made, arm.inputs, rtol=0.0, atol=0.0):
             raise WrongResultError(f"it changes its input: {found.replace('result', 'input', 1)}")
-        baselines = {pair.baseline for pair in self.job.pairs if pair.arm == index}
-        for other in (baselines or {index}) & results.keys():
+        baselines = {pair.baseline for pair in self.job.pairs if pair.arm == arm.index}
+        for other in (baselines or {arm.index}) & results.keys():
             self.check(results[other], result)
 
     def check(self, old: Any, new: Any) -> None:
@@ -295,9 +289,10 @@ def prepare_own(job: Job, index: int, workload: OwnWorkload, results: dict[int, 
         result = call(*args, **named)
         synchronise(condition.device)
         first_call_s = time.perf_counter() - start
-    others = {other: first for other, first in results.items() if other != index}
-    workload.check_call(index, condition, inputs, result, others)
-    results[index] = result
-    return OwnArm(
+    prepared = OwnArm(
         index, arm, condition, first_call_s, model, call, inputs, result, workload.size, macs
     )
+    results.pop(index, None)  # of another copy
+    workload.check_call(prepared, result, results)
+    results[index] = result
+    return prepared

@@ -41,7 +41,7 @@ class CallKind(TimedKind[OwnArm]):
         return prepare_own(self.job, index, self.workload, self.results)
 
     def verify(self, arm: OwnArm) -> None:
-        self.workload.check_call(arm.index, arm.condition, arm.inputs, arm.step(), self.results)
+        self.workload.check_call(arm, arm.step(), self.results)
 
     def observed(self, arm: OwnArm) -> AbstractContextManager[object]:  # noqa: ARG002 - nothing is known of its parts
         return contextlib.nullcontext()

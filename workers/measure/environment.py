@@ -197,6 +197,7 @@ def commit() -> str | None:
 
 
 @optional_manager("GPU", lambda: None)
+@contextlib.contextmanager
 def gpu() -> Iterator[Any]:
     """The NVML handle of the GPU that `cuda` means in this process, or `None`; NVML stays
     initialised inside the block.

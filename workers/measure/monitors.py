@@ -79,6 +79,7 @@ class Watch:
 
 
 @optional_manager("use of the machine", lambda: Watch(dict))
+@contextlib.contextmanager
 def watch(
     device: Device,
     threads: int,
@@ -228,6 +229,7 @@ RUNNING_SHARE = 0.02
 
 
 @optional_manager("threads of this process", set)
+@contextlib.contextmanager
 def own_disturbances(
     threads_s: Callable[[], Mapping[Any, float]],
 ) -> Iterator[set[str]]:

@@ -6,14 +6,14 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 from workers.errors import TimedOut
 
 UNMEASURED = "unmeasured"
 """The flag of an outcome with such a note."""
 _T = TypeVar("_T")
-_P = ParamSpec("_P")
+_F = TypeVar("_F", bound=Callable[..., AbstractContextManager[Any]])
 _REASONS: dict[str, str] = {}
 """Why not, by what could not be measured since the last `take_unmeasured`."""
 
@@ -38,19 +38,15 @@ def optional_value(what: str, measure: Callable[[], _T], otherwise: Any) -> _T:
     return value
 
 
-def optional_manager(
-    what: str, otherwise: Callable[[], Any]
-) -> Callable[[Callable[_P, Iterator[_T]]], Callable[_P, AbstractContextManager[_T]]]:
-    """Like `contextlib.contextmanager`, for one that measures its block: where it raises, before or
-    after, the block runs all the same, with what `otherwise` returns; what the block raises passes.
+def optional_manager(what: str, otherwise: Callable[[], Any]) -> Callable[[_F], _F]:
+    """Decorates a context manager that measures its block: where it raises, before or after, the
+    block runs all the same, with what `otherwise` returns; what the block raises passes.
     """
 
-    def decorate(generate: Callable[_P, Iterator[_T]]) -> Callable[_P, AbstractContextManager[_T]]:
-        opened = contextlib.contextmanager(generate)
-
-        @functools.wraps(generate)
+    def decorate(opened: _F) -> _F:
+        @functools.wraps(opened)
         @contextlib.contextmanager
-        def measured(*args: _P.args, **options: _P.kwargs) -> Iterator[_T]:
+        def measured(*args: Any, **options: Any) -> Iterator[Any]:
             value, stack = otherwise(), contextlib.ExitStack()
             with optional(what):
                 value = stack.enter_context(opened(*args, **options))
@@ -60,7 +56,7 @@ def optional_manager(
                 with optional(what):
                     stack.close()
 
-        return measured
+        return cast(_F, measured)
 
     return decorate
 

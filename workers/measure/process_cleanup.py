@@ -6,7 +6,7 @@ import gc
 import math
 import random
 import time
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 import numpy as np
 import psutil
@@ -122,13 +122,10 @@ def resident() -> int:
 
 def memory_share() -> float:
     """What this process holds of the machine's memory, or of its GPU's if that is more."""
-
-    def shares() -> Iterator[float]:
-        yield resident() / psutil.virtual_memory().total
-        if allocated := _allocated():
-            yield allocated / torch.cuda.mem_get_info()[1]
-
-    return optional_value(MEMORY, lambda: max(shares()), 0.0)
+    with optional(MEMORY):
+        of_gpu = _allocated() / torch.cuda.mem_get_info()[1] if _allocated() else 0.0
+        return max(resident() / psutil.virtual_memory().total, of_gpu)
+    return 0.0
 
 
 def _allocated() -> int:

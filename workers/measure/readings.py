@@ -76,6 +76,7 @@ has neither."""
 
 
 @optional_manager("peak memory", list)
+@contextlib.contextmanager
 def peak_memory(device: Device, captured_bytes: int = 0) -> Iterator[list[MetricValue]]:
     """Measure the block's peak memory in MiB; `captured_bytes` are those of a CUDA graph
     (`Captured.unseen_bytes`). The list is filled when the block ends; what cannot be measured here
@@ -168,6 +169,7 @@ def measures_energy(device: Device, powercap: Path = POWERCAP) -> bool:
 
 
 @optional_manager("energy", Energy)
+@contextlib.contextmanager
 def measured_energy(device: Device, powercap: Path = POWERCAP) -> Iterator[Energy]:
     """Measure the energy that the device takes in the block; it should last 2 s or more.
 
