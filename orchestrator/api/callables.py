@@ -23,7 +23,13 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from orchestrator.api.comparison import ArmFailedError, Comparison, Slot, failure_text
+from orchestrator.api.comparison import (
+    ArmFailedError,
+    Comparison,
+    Slot,
+    check_names,
+    failure_text,
+)
 from orchestrator.api.result import ArmSource, Result, Setup
 from sweeps.language.file_schema import stated_seconds
 from sweeps.model.condition import Device
@@ -58,7 +64,11 @@ class Call(NamedTuple):
 
     @classmethod
     def of(cls, made: Any) -> "Call":
-        """A tuple is positional arguments, a dictionary named ones, all else one argument."""
+        """A tuple is positional arguments, a dictionary named ones, all else one argument. Raises
+        `ValueError` for nothing.
+        """
+        if made is None:
+            raise ValueError("inputs returns nothing: it must return the arguments")
         if isinstance(made, dict):
             return cls((), made)
         return cls(made if type(made) is tuple else (made,), {})
@@ -275,9 +285,16 @@ def request_of(
     """What `compare` and `curve` measure; `time` is that of all points. Raises `ValueError` and
     `TypeError`.
     """
-    for name, function in functions.items():
-        if not callable(function):
+    if not isinstance(functions, Mapping):
+        kind = type(functions).__name__
+        raise TypeError(f"functions need names, such as {{'old': f, 'new': g}}, not a {kind}")
+    check_names(functions)
+    for name, function in [*functions.items(), ("inputs", inputs)]:
+        # inputs may be left out where there are no sizes
+        if not callable(function) and (function is not None or any(points)):
             raise TypeError(f"{name} is no function but {type(function).__name__}")
+    if not (callable(check) or {*(check or ())} <= {"rtol", "atol"}):
+        raise ValueError(f"check is a function, None, or has rtol and atol alone, not {check!r}")
     seconds = _seconds(time)
     limit_s = TIMEOUT_SHARE * seconds + TIMEOUT_S if timeout is None else _seconds(timeout)
     about = Setup(
@@ -500,11 +517,12 @@ def _pickled(request: Request) -> bytes:
         pass
     try:
         import cloudpickle
-    except ImportError:
+
+        return bytes(cloudpickle.dumps(request))
+    except Exception as error:  # it is not installed, or whatever a class of the user raises
         raise WorkerError(
             "isolate=True needs functions that a new process can import: move them into a file"
-        ) from None
-    return bytes(cloudpickle.dumps(request))
+        ) from error
 
 
 def _serve(

@@ -75,11 +75,6 @@ class MeasuredProcess:
         self.threads_s: dict[str, float] = {}
         """That of its other threads of Python, by their number in the kernel."""
 
-    def request(self, timeout_s: float | None = None, **request: object) -> object:
-        """The reply. Raises `FailedError`, also after `timeout_s` and where the process ended."""
-        self.send(**request)
-        return self.receive(timeout_s)
-
     def send(self, **request: object) -> None:
         """Send a request; replies come in the order of requests."""
         assert self._process.stdin is not None
@@ -89,7 +84,9 @@ class MeasuredProcess:
             self._process.stdin.flush()
 
     def receive(self, timeout_s: float | None = None) -> object:
-        """The next reply. Raises `FailedError`, see `request`."""
+        """The next reply. Raises `FailedError`, also after `timeout_s` and where the process
+        ended.
+        """
         assert self._process.stdout is not None
         file = self._process.stdout.fileno()
         while b"\n" not in self._received:
@@ -303,13 +300,14 @@ class Commands(Arms):
         self, command: Command, inner: int, *, prepare: bool = True, observe: bool = False
     ) -> Execution:
         try:
-            reply = self._process.request(
+            self._process.send(
                 command=command.argv,
                 prepare=self._prepare if prepare else None,
                 inner=inner,
                 observe=observe,
                 limit_s=self._timeout_s,
             )
+            reply = self._process.receive()
         except FailedError as failed:
             raise self._failure(command, str(failed)) from None
         taken = cast(Execution, reply)

@@ -9,7 +9,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -98,6 +98,12 @@ def measure(
     return comparison.result()
 
 
+def check_names(names: Collection[str]) -> None:
+    """Raises `ValueError` for fewer than two, equal and empty ones."""
+    if len(set(names)) < max(2, len(names)) or "" in names:
+        raise ValueError(f"a comparison needs two or more different names, got {[*names]}")
+
+
 class _Loop(NamedTuple):
     """A slot that runs so often in a sample."""
 
@@ -132,8 +138,7 @@ class Comparison:
         """See `measure`; `verify` is called after the rounds of each visit with the names that were
         timed, and raises `ArmFailedError` for one whose results are wrong by then.
         """
-        if len(set(names)) < len(names) or len(names) < 2:
-            raise ValueError(f"a comparison needs two or more different names, got {list(names)}")
+        check_names(names)
         for control in setup.controls:
             if control not in names[1:]:
                 raise ValueError(f"control {control!r} is none of the arms {', '.join(names[1:])}")

@@ -20,7 +20,7 @@ from orchestrator.api.comparison import ArmFailedError, Slot
 from orchestrator.api.result import ArmSource
 from sweeps.errors import UserError
 from sweeps.model.identity import digest
-from sweeps.number_format import duration
+from sweeps.text.compared import short_time
 from workers.measure.results import first_difference
 from workers.measure.timer import SampleTime
 
@@ -208,7 +208,7 @@ class FunctionArms(Arms):
             yield "Functions run in fresh processes for each visit, one at a time"
         else:
             yield (
-                f"Loading takes {duration(self._loads_s[0])}, so that processes stay for all"
+                f"Loading takes {short_time(self._loads_s[0])}, so that processes stay for all"
                 " visits: by how much processes differ is not in the interval"
             )
         for label, files in self._foreign.items():

@@ -15,6 +15,7 @@ from orchestrator.api.callables import (
 )
 from orchestrator.api.comparison import progress_bar
 from orchestrator.api.result import Result, html_table, save_results
+from orchestrator.text_table import table_lines
 from sweeps.analysis.compared import DEFAULT_MARGIN, ComparedArm, Judgement
 from sweeps.stats import curve as curves
 from sweeps.stats.curve import BreakEven, Point, break_even
@@ -101,13 +102,7 @@ class Curve:
 
     def __str__(self) -> str:
         """A table of the points, and what they allow to claim of each arm."""
-        columns, rows = self._table()
-        widths = [max(map(len, cells)) for cells in zip(columns, *rows, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (columns, *rows)
-        ]
-        return "\n".join([*lines, *self._lines()])
+        return "\n".join([*table_lines(*self._table()), *self._lines()])
 
     def _repr_html_(self) -> str:
         return html_table(*self._table(), self._lines())
@@ -171,9 +166,13 @@ def measure_curve(
     All else is as in `compare`. Raises `ValueError` for anything but one axis with two or more
     different numbers.
     """
-    ((axis, sizes), *more) = over.items()
-    if more or len(set(sizes)) < max(2, len(sizes)):
-        raise ValueError("over needs one axis with two or more different numbers")
+    try:
+        ((axis, sizes),) = over.items()
+        different = {float(size) for size in sizes if not isinstance(size, str)}
+    except (AttributeError, TypeError, ValueError):
+        different = set()
+    if len(different) < 2 or len(different) < len(sizes):
+        raise ValueError(f"over needs one axis with two or more different numbers, not {over!r}")
     results = _measured(
         functions,
         inputs,

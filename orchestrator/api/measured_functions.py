@@ -91,6 +91,8 @@ class Functions:
             self._arguments = (), dict(values)
         else:
             made = _called("the inputs", functools.partial(self._inputs, **values))
+            if made is None:
+                raise Failed("--inputs returns nothing: it must return the arguments")
             if isinstance(made, dict):
                 self._arguments = (), made
             else:

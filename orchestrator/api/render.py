@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from textwrap import TextWrapper
 from typing import Literal, NamedTuple
 
 from orchestrator.api.commands import Usage
@@ -33,6 +34,8 @@ PASSED_TEXT: Mapping[int, str] = {
     FAILED: "fails",
     UNDECIDED: "is not decided",
 }
+WRAPPER = TextWrapper(120, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+"""Of sentences below the table."""
 WIDTH = 41
 """Characters of a drawn interval."""
 MAX_REACH = math.log(4.0)
@@ -151,9 +154,11 @@ class ComparisonReport:
     def table(self) -> Iterator[str]:
         """Lines for a terminal."""
         yield from table_lines(self.headings(), self.rows())
-        for lines in (self.drawings(), self.sentences(), self.method()):
+        yield from ("", *self.drawings())
+        for lines in (self.sentences(), self.method()):
             yield ""
-            yield from map(cell, lines)
+            for line in lines:
+                yield from WRAPPER.wrap(cell(line))
 
     def markdown(self) -> Iterator[str]:
         """Lines of a comment of a pull request."""

@@ -2,6 +2,7 @@
 that a store records.
 """
 
+import math
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -97,6 +98,13 @@ class Setup:
     """By name where arms are from, as it is stored; those not given are from their name."""
     values: Mapping[str, float] = field(default_factory=dict)
     """Of the axes, by name, such as the `n` of the inputs."""
+
+    def __post_init__(self) -> None:
+        """Raises `ValueError`."""
+        if not 0 < self.time_s < math.inf:
+            raise ValueError(f"the time must be above 0 s and finite, not {self.time_s!r}")
+        if not (isinstance(self.margin, float | int) and 0 < self.margin < 1):
+            raise ValueError(f"the margin is a share, such as 0.02 for 2 %, not {self.margin!r}")
 
     def source(self, name: str) -> ArmSource:
         return self.sources.get(name, ArmSource(name))

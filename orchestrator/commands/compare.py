@@ -250,10 +250,12 @@ def _commands(
     """Raises `UserError` for fewer than two commands."""
     from orchestrator.api.commands import Commands, parse_command
 
-    named = _several("command", "'sort big.txt' 'sort --parallel=2 big.txt'", texts)
-    named += [] if control is None else [control]
+    named = _several("command", "'sort big.txt' 'sort --parallel=2 big.txt'", texts, control)
 
     def opened(values: "Values") -> Commands:
+        for name in values:
+            if f"{{{name}}}" not in f"{named}{prepare}":
+                raise UserError(f"--axis {name}: no command contains {{{name}}}")
         return Commands(
             [parse_command(_filled(text, values))._replace(text=text) for text in named],
             None if prepare is None else parse_command(_filled(prepare, values)),
@@ -278,8 +280,7 @@ def _functions(
         parse_function,
     )
 
-    named = _several("function", "a.py:f b.py:f", texts)
-    named += [] if control is None else [control]
+    named = _several("function", "a.py:f b.py:f", texts, control)
     made = None if inputs is None else parse_function(inputs)
     python = default_python()
     arms = [FunctionArm(text, parse_function(text), made, python) for text in named]
@@ -329,11 +330,14 @@ def _controls(control: str | None, baseline: str) -> Mapping[str, str]:
     return {} if control is None else {control: baseline}
 
 
-def _several(what: str, example: str, names: Sequence[str]) -> list[str]:
-    """At least two different names. Raises `UserError`."""
-    if len(names) < 2 or len(set(names)) < len(names):
+def _several(
+    what: str, example: str, names: Sequence[str], control: str | None = None
+) -> list[str]:
+    """At least two names, and the control; all differ. Raises `UserError`."""
+    every = [*names, *_controls(control, "")]
+    if len(names) < 2 or len(set(every)) < len(every):
         raise UserError(f"write two different {what}s or more, the baseline first: {example}")
-    return list(names)
+    return every
 
 
 def _filled(text: str, values: "Values") -> str:
@@ -349,10 +353,13 @@ def _places(axes: Sequence[str]) -> "Iterator[Values]":
     for text in axes:
         if (match := AXIS.fullmatch(text)) is None:
             raise UserError(f"--axis {text!r}: write a name and numbers, such as n=64,256,1024")
+        values = [_number(part, text) for part in match[2].split(",")]
+        if match[1] in names or len({*values}) < len(values):
+            raise UserError(f"--axis {text!r}: a name or a number stands twice")
         names.append(match[1])
-        lists.append([_number(part, text) for part in match[2].split(",")])
-    for values in itertools.product(*lists):
-        yield dict(zip(names, values, strict=True))
+        lists.append(values)
+    for point in itertools.product(*lists):
+        yield dict(zip(names, point, strict=True))
 
 
 def _number(text: str, axis: str) -> float:

@@ -275,7 +275,9 @@ def _sign(row: PointRow) -> tuple[str, str]:
 
 
 def _half_width_cell(arm: ArmSummary) -> str:
-    return "-" if arm.half_width is None else f"{100 * arm.half_width:.2g}"
+    if arm.half_width is None:
+        return "-"
+    return "> 100" if arm.half_width > 1 else f"{100 * arm.half_width:.2g}"
 
 
 def _realised_cell(arm: ArmSummary, size: float) -> str:

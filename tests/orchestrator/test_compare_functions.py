@@ -61,6 +61,7 @@ class Point:
     parts: tuple
 def point(n=1): return {"a": [Point(1.0, (n, b"b", {3, 1, 2}, None))]}
 def moved(n=1): return {"a": [Point(1.5, (n, b"b", {3, 1, 2}, None))]}
+def nothing(n=1): pass
 class Box:
     nested = staticmethod(same)
 number = 3
@@ -217,6 +218,9 @@ def test_folders_with_equal_names_are_apart(tmp_path: Path) -> None:
         (("arms.py", "arms.py:f"), "'arms.py' names no function; write FILE.py:NAME"),
         (("arms.py:f", "arms.py:boom"), "arms.py:boom: it raises ValueError: no"),
         (("arms.py:f", "arms.py:same", "--prepare", "true"), "--prepare with --command"),
+        (("arms.py:f", "arms.py:same", "--control", "arms.py:f"), "write two different functions"),
+        (("arms.py:f", "arms.py:same", "--inputs", "arms.py:nothing"), "--inputs returns nothing"),
+        (("arms.py:f", "arms.py:same", "--axis", "m=1,2"), "it raises TypeError: f() got an unex"),
     ],
 )
 def test_wrong_usage_is_one_line(folder: Path, arguments: tuple[str, ...], reason: str) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -107,6 +108,17 @@ def test_a_table_has_a_row_for_each_arm() -> None:
         ["broken", "-", "-", "failed", "-", "-", "-"],
     ]
     assert "A note" in lines
+
+
+def test_lines_below_the_table_are_at_most_120_wide() -> None:
+    """Every sentence is there, in more lines where it is longer; a longer word is whole."""
+    word = "x" * 130
+    found = report(arm(0.9, 1.1), failures={"broken": f"{'no way ' * 30}{word}"})
+    lines = list(found.table())
+    assert {len(line) for line in lines if len(line) > 120} == {len(f"  {word}")}
+    text = re.sub(r"\n  ", " ", "\n".join(lines))
+    for sentence in (*found.sentences(), *found.method()):
+        assert sentence in text
 
 
 def test_markdown_takes_no_meaning_from_names() -> None:

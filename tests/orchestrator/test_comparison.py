@@ -233,7 +233,7 @@ def test_a_time_that_no_clock_gives_is_a_failure(seconds: float) -> None:
         measure(["old", "new"], lambda: [good, bad, good], time_s=1.0)
 
 
-@pytest.mark.parametrize("names", [["a"], ["a", "a"]])
+@pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", ""]])
 def test_two_different_names_are_needed(names: list[str]) -> None:
     """As the results are by name."""
     with pytest.raises(ValueError, match="two or more different names"):

@@ -4,6 +4,7 @@ processes of arms end with a line, and results come back from a store.
 
 import gc
 import json
+import math
 import os
 import threading
 import time
@@ -16,7 +17,7 @@ import pytest
 import torch
 
 import breakeven
-from orchestrator.api.callables import Calls
+from orchestrator.api.callables import Calls, WorkerError
 from sweeps.analysis.compared import judge
 from sweeps.stats.curve import Point
 
@@ -192,14 +193,72 @@ def test_inputs_are_made_for_each_visit_and_copied_for_each_arm() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"over": {"n": [1, 1]}}, "one axis with two or more different numbers"),
-        ({"over": {"n": [1, 2], "m": [1, 2]}}, "one axis with two or more different numbers"),
-        ({"over": {"n": [1, 2]}, "time": "soon"}, "is no duration"),
+        *(
+            ({"over": over}, "over needs one axis with two or more different numbers, not")
+            for over in (
+                {},
+                {"n": []},
+                {"n": [1]},
+                {"n": [1, 1]},
+                {"n": 5},
+                {"n": "12"},
+                {"n": ["a", "b"]},
+                {"n": [1, 2], "m": [1, 2]},
+                [1, 2],
+            )
+        ),
+        ({"time": "soon"}, "'soon' is no duration"),
+        ({"time": ""}, "'' is no duration"),
+        ({"time": 0}, "the time must be above 0 s, not 0"),
+        ({"time": -1}, "the time must be above 0 s, not -1"),
+        ({"time": math.inf}, "the time must be above 0 s and finite, not inf"),
+        ({"timeout": 0}, "the time must be above 0 s, not 0"),
+        ({"margin": 5}, "the margin is a share, such as 0.02 for 2 %, not 5"),
+        ({"margin": "5%"}, "the margin is a share, such as 0.02 for 2 %, not '5%'"),
+        ({"margin": 0}, "the margin is a share, such as 0.02 for 2 %, not 0"),
+        ({"functions": {}}, "a comparison needs two or more different names, got []"),
+        ({"functions": {"old": total}}, "a comparison needs two or more different names"),
+        (
+            {"functions": {"": total, "new": total}},
+            "a comparison needs two or more different names",
+        ),
+        (
+            {"functions": [total, total]},
+            "functions need names, such as {'old': f, 'new': g}, not a list",
+        ),
+        ({"functions": {"old": total, "new": 5}}, "new is no function but int"),
+        ({"inputs": 5}, "inputs is no function but int"),
+        ({"inputs": None}, "inputs is no function but NoneType"),
+        ({"inputs": lambda **_: None}, "inputs returns nothing: it must return the arguments"),
+        ({"check": "1e-3"}, "check is a function, None, or has rtol and atol alone, not '1e-3'"),
+        ({"check": {"rtoll": 1}}, "check is a function, None, or has rtol and atol alone"),
     ],
 )
 def test_wrong_requests_are_refused(arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        breakeven.curve({"old": total, "new": total}, numbers, **arguments)
+    """One sentence each, before anything is measured: no arm is called."""
+
+    def called(*_: object) -> None:
+        pytest.fail("measured")
+
+    request: dict[str, Any] = {
+        "functions": {"old": called, "new": called},
+        "inputs": numbers,
+        "over": {"n": [1, 2]},
+        **arguments,
+    }
+    with pytest.raises((ValueError, TypeError)) as error:
+        breakeven.curve(**request)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_functions_that_no_other_process_can_import_are_refused() -> None:
+    """Where they cannot be sent either: one that holds a lock."""
+    lock = threading.Lock()
+    with pytest.raises(
+        WorkerError, match="isolate=True needs functions that a new process can import"
+    ):
+        breakeven.compare({"old": lambda: lock, "new": lambda: lock}, time=1, isolate=True)
 
 
 def test_a_curve_crosses_and_is_kept_in_a_store(tmp_path: Path) -> None:

@@ -71,6 +71,15 @@ def test_cells_are_those_of_the_store(stored: Path) -> None:
         )
 
 
+def test_an_interval_wider_than_the_value_has_no_digits(stored: Path) -> None:
+    """As after three rounds: `> 100` per cent, and not `3.7e+02`."""
+    report = load_report(str(stored / "breakeven.db"), "quickstart")
+    few = report.speedups.assign(speedup_low=0.05, speedup_high=18.0)
+    table, *_ = summary_sections(replace(report, speedups=few))
+    column = [column.label for column in table.columns].index("± %")
+    assert {row[column] for row in table.cells()} == {"> 100"}
+
+
 def test_much_is_counted(tmp_path: Path) -> None:
     """Many conditions, arms and sizes: some of each are shown, the others counted."""
     arms = [vision.topk(rate) for rate in vision.RATES]
