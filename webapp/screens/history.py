@@ -35,7 +35,7 @@ def scope_trends(scope: Scope) -> list[tuple[str, texts.PointRow, Trend]]:
     unit = size_of(points).token_unit
     known = {
         (each.question_id, each.host, each.device_name): each
-        for each in read_trends(scope.sweep, scope.metric)
+        for each in read_trends(scope.sweep, scope.metric, frozenset(points["question_id"]))
     }
     found = []
     for row in texts.point_rows(points.sort_values("tokens", ascending=False, kind="stable")):
