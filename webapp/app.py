@@ -10,7 +10,7 @@ import streamlit as st
 from store.errors import NoStoreError, StoreError
 from webapp import queries
 from webapp.display import plain
-from webapp.widgets import address, filters, queueing
+from webapp.widgets import address, filters, queueing, words
 
 
 class Screen(NamedTuple):
@@ -120,6 +120,8 @@ def _run(page: st.Page, screen: Screen) -> None:
             if screen.needs == "scope":
                 filters.choose_scope(sweep)
     notes = st.container()
+    with notes:
+        words.show_whether_stale(words.newest_attempt())
     page.run()
     with notes:
         if lines := address.refused(filters.PARAMETERS):

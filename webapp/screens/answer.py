@@ -12,7 +12,7 @@ from store.read.curves import label_hosts
 from store.read.evidence.history import measured_days
 from store.read.quality import conclude_quality, join_quality, quality_metrics, quality_rows
 from store.rows.frames import rows_of
-from sweeps.model.flags import split_flags, wrong
+from sweeps.model.flags import contended, split_flags, wrong
 from sweeps.model.metrics import MetricSpec
 from sweeps.number_format import AXIS_LABELS, axis_label, count
 from sweeps.text.condition_text import (
@@ -158,6 +158,9 @@ def _show_headline(known: PanelAnswers, condition: str) -> None:
     share = [share_that_pays(claims)] if len(claims) > 1 else []
     where = [condition, str(about["model"]), measured_span(known), f"against {about['against']}"]
     plain.sentence(" · ".join([*share, *where]), "muted")
+    flags = [row.flags for row in known.counted]
+    if all(contended(split_flags(each)) for each in flags):
+        plain.sentence("\n".join(f"{texts.capitalised(line)}." for line in load_caution(flags)))
 
 
 def _show_table(known: PanelAnswers, rows: Sequence[ArmRow], sweep: str) -> None:
