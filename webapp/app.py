@@ -1,6 +1,6 @@
 """The app: checks the store, chooses the sweep and the common filters, and runs the page."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -10,7 +10,7 @@ import streamlit as st
 from store.errors import NoStoreError, StoreError
 from webapp import queries
 from webapp.display import plain
-from webapp.widgets import filters, queueing
+from webapp.widgets import address, filters, queueing, words
 
 
 class Screen(NamedTuple):
@@ -61,13 +61,6 @@ SCREENS = (
 )
 
 
-# Parameters of the address that are read without a widget.
-UNBOUND = {
-    *("sweep", "id", "environment", "host", "question", "by", "a", "b"),
-    *filters.PARAMETERS,
-}
-
-
 def _nothing(problem: str, *, known: bool) -> None:
     """Instead of a page: what happened to the store, and what to do."""
     plain.heading("This store cannot be shown" if known else "Nothing to show yet")
@@ -105,7 +98,6 @@ def _drawing_loaded(screen: Screen) -> Iterator[None]:
 
 def _run(page: st.Page, screen: Screen) -> None:
     st.set_page_config(page_title=f"{page.title} · Breakeven")
-    given = st.session_state.setdefault("given", _address())
     if screen.needs == "queue":
         page.run()
         return
@@ -116,7 +108,6 @@ def _run(page: st.Page, screen: Screen) -> None:
     if screen.needs != "store":
         names = [row["name"] for row in found]
         default = next((row["name"] for row in found if row["measured"]), names[0])
-        st.session_state["default_sweep"] = default
         heading = st.container()
         with st.container(
             key=plain.STICKY, horizontal=True, vertical_alignment="center", gap="small"
@@ -129,29 +120,13 @@ def _run(page: st.Page, screen: Screen) -> None:
             if screen.needs == "scope":
                 filters.choose_scope(sweep)
     notes = st.container()
+    with notes:
+        words.show_whether_stale(words.newest_attempt())
     page.run()
     with notes:
-        _refused(given, _address())
-
-
-def _address() -> dict[str, list[str]]:
-    return {name: st.query_params.get_all(name) for name in st.query_params}
-
-
-def _refused(given: Mapping[str, Sequence[str]], now: Mapping[str, Sequence[str]]) -> None:
-    """What the address had in vain, until another choice changes it."""
-    if st.session_state.setdefault("shown", now) != now:
-        return
-    lines = []
-    for name, values in given.items():
-        known = now.get(name, [])
-        shown = f"; {', '.join(known)} is shown" if known else ""
-        if wrong := ", ".join(value for value in values if value not in known):
-            lines.append(f"The address has {name}={wrong}, which is not known here{shown}.")
-        elif name not in st.session_state and name not in UNBOUND:
-            lines.append(f"The address has {name}, which this page does not take.")
-    if lines:
-        plain.sentence("\n".join(lines), "muted")
+        if lines := address.refused(filters.PARAMETERS):
+            plain.sentence("\n".join(lines), "muted")
+    address.write_address()
 
 
 st.set_page_config(
@@ -166,6 +141,7 @@ pages = {
     ): screen
     for screen in SCREENS
 }
+address.open_address()
 st.html(plain.page_style(dark=st.context.theme.type == "dark"))
 current_page = st.navigation(list(pages), position="top")
 try:

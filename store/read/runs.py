@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine, Row, case, distinct, exists, func, se
 from store.read.queries import find_sweep
 from store.rows.owners import LEASE_S
 from store.rows.profiles import best_peaks
-from store.rows.transactions import database_time, reading, retried
+from store.rows.transactions import database_time, fetch_values, reading, retried
 from store.schema.tables import (
     ATTEMPT,
     CALIBRATION,
@@ -46,6 +46,11 @@ _ESTIMATES: dict[bytes, float] = {}
 _OF_SWEEP = SWEEP_JOB.join(SWEEP).join(JOB)
 _OPEN = JOB.c.state.in_(("waiting", "running"))
 _ENDED = ("done", "failed", "cancelled")
+
+
+def newest_attempt(engine: Engine) -> int:
+    """The number of the attempt that was recorded last; 0 in a store without one."""
+    return int(fetch_values(engine, select(func.max(ATTEMPT.c.id)))[0] or 0)
 
 
 class LogLine(NamedTuple):

@@ -13,7 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import BrowserContext, ConsoleMessage, Error, FloatRect, Locator, Page
+from playwright.sync_api import (
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    FloatRect,
+    Locator,
+    Page,
+    expect,
+)
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = [
@@ -113,6 +121,14 @@ def box_of(place: Locator) -> FloatRect:
     box = place.bounding_box()
     assert box is not None
     return box
+
+
+def ended(page: Page) -> None:
+    """Wait until the page's script has run."""
+    idle = page.locator("[data-test-script-state=notRunning]")
+    expect(idle).to_have_count(1, timeout=WAIT_MS)
+    page.wait_for_timeout(500)
+    expect(idle).to_have_count(1, timeout=WAIT_MS)
 
 
 def choose(page: Page, name: str, option: str) -> None:

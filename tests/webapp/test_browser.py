@@ -14,7 +14,17 @@ from playwright.sync_api import BrowserContext, Error, Page, expect
 from tests.webapp.explained_store import explained_store
 from tests.webapp.point_address import point_query
 from tests.webapp.quality_stores import accuracy_store, language_store
-from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, Watch, box_of, choose, new_page
+from tests.webapp.served import (
+    CHART,
+    FITS,
+    POINTS,
+    WAIT_MS,
+    Watch,
+    box_of,
+    choose,
+    ended,
+    new_page,
+)
 from tests.webapp.two_sides import two_sides_store
 from webapp.display.links import point_link
 
@@ -96,14 +106,6 @@ def address(served: Served, filled: str, tmp_path_factory: pytest.TempPathFactor
         return served(made[name])
 
     return serve
-
-
-def ended(page: Page) -> None:
-    """Wait until the page's script has run."""
-    idle = page.locator("[data-test-script-state=notRunning]")
-    expect(idle).to_have_count(1, timeout=WAIT_MS)
-    page.wait_for_timeout(500)
-    expect(idle).to_have_count(1, timeout=WAIT_MS)
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -197,7 +199,7 @@ def test_a_point_leads_to_its_evidence_and_back(app: str, context: BrowserContex
     expect(page.get_by_text("batch 2").first).to_be_visible(timeout=WAIT_MS)
     assert page.url == address
     page.get_by_role("link", name="Runs").click()
-    page.wait_for_url("**/runs?sweep=batches")
+    page.wait_for_url("**/runs?sweep=batches*")
     page.get_by_role("link", name="Answer").click()
     page.wait_for_url("**/?sweep=batches&batch=*")
     watch.check()

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import BrowserContext, expect
+from sqlalchemy import event
 
 from store.open.engine import connect_readonly
 from store.read.evidence.history import measured_days, sweep_trends
@@ -44,6 +45,20 @@ def test_the_chart(falling: str) -> None:
     assert set(lines.rows["arm"]) == {moved}
     assert list(texts.rows["text"]) == [WHAT]
     assert list(texts.rows["late"]) == [True]
+
+
+def test_only_what_is_shown_is_read(large: str) -> None:
+    """The trends of a few comparisons are those among all of the sweep, read by as many queries as
+    they need; the page asks for those of its scope.
+    """
+    engine, queries_of = connect_readonly(large), []
+    every = {each.question_id: each for each in sweep_trends(engine, "large", "latency")}
+    few = frozenset(list(every)[:3])
+    assert len(every) > 500
+    event.listen(engine, "before_cursor_execute", lambda *given: queries_of.append(given[2]))
+    assert sweep_trends(engine, "large", "latency", few) == [every[one] for one in sorted(few)]
+    assert len(queries_of) < 20
+    engine.dispose()
 
 
 def test_the_page(falling: str, served: Callable[[str], str], context: BrowserContext) -> None:

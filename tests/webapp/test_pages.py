@@ -138,6 +138,18 @@ def test_all_flagged(opened: Open, tmp_path: Path) -> None:
     assert len(charts(app)) == 2
 
 
+def test_all_contended(opened: Open, filled: str, tmp_path: Path) -> None:
+    """If every point was measured beside other programs the headline has it below, else it does not."""
+    url = str(tmp_path / "loud.db")
+    loud = functools.partial(outcome, flags=("contended",))
+    store_sweep(url, "loud", [job(64), job(96)], loud)
+    text = "easured beside other programs"
+    words = page_text(opened(url))
+    assert words.count(text) == 2  # also among how to read the page
+    assert f"M{text}: 10 of 10 speed-ups" in words
+    assert page_text(opened(filled, sweep="quickstart")).count(text) == 1
+
+
 @pytest.mark.parametrize("schema", ["0000", "9999"])
 def test_other_schemas(opened: Open, filled: str, tmp_path: Path, schema: str) -> None:
     """A store of another version is explained, with what to do."""

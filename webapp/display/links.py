@@ -2,6 +2,7 @@
 query parameter.
 """
 
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 EVIDENCE = "point"
@@ -10,12 +11,13 @@ POINT_KEY = ("comparison_id", "environment", "host")
 """Columns of views that together name one point."""
 
 
-def page_link(path: str, **query: str | int | float | None) -> str:
+def page_link(path: str, **query: str | int | float | Sequence[str] | None) -> str:
     """The address of a page with these query parameters, such as `explain?sweep=quickstart`; `None`
     is left out.
     """
-    given = {name: str(value) for name, value in query.items() if value is not None}
-    return f"{path or './'}?{urlencode(given)}" if given else path or "./"
+    given = {name: value for name, value in query.items() if value is not None}
+    words = urlencode(given, doseq=True)
+    return f"{path or './'}?{words}" if words else path or "./"
 
 
 def point_link(comparison_id: str, environment: str | None = None, host: str | None = None) -> str:

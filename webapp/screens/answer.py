@@ -12,7 +12,7 @@ from store.read.curves import label_hosts
 from store.read.evidence.history import measured_days
 from store.read.quality import conclude_quality, join_quality, quality_metrics, quality_rows
 from store.rows.frames import rows_of
-from sweeps.model.flags import split_flags, wrong
+from sweeps.model.flags import contended, split_flags, wrong
 from sweeps.model.metrics import MetricSpec
 from sweeps.number_format import AXIS_LABELS, axis_label, count
 from sweeps.text.condition_text import (
@@ -37,7 +37,7 @@ from webapp.display import links, plain, texts
 from webapp.display.arm_style import ArmStyle, arm_styles
 from webapp.display.axis_curves import Axis, curves_along, free_axis, size_of
 from webapp.queries import Scope, kept
-from webapp.widgets import filters
+from webapp.widgets import address, filters
 from webapp.widgets.answers import (
     ArmRow,
     PanelAnswers,
@@ -56,10 +56,8 @@ from workers.methods.arm_labels import params_label
 
 # Streamlit would show a text below a constant: drawn at once,
 MAX_PANELS = 12
-# axes whose charts stand side by side,
+# and axes whose charts stand side by side.
 BESIDE: tuple[Axis, ...] = ("tokens", "gmacs")
-# and parameters of the address that other pages do not take.
-ON_THIS_PAGE = frozenset({"arm", "axis", "flagged", "references"})
 
 # See `store.read.evidence.history.measured_days`.
 sweep_days = kept(measured_days)
@@ -115,10 +113,10 @@ def arm_rows(
     styles: Mapping[str, ArmStyle],
     quality: Mapping[str, str],
     sweep: str,
-    address: Mapping[str, str] = MappingProxyType({}),
+    kept: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> list[ArmRow]:
     """The table's rows, best first; `quality` has the cost in quality of arms in words, where it is
-    known. `address`: choices that links to other pages keep.
+    known. `kept`: choices that links to other pages keep.
     """
     found = []
     for arm, own in known.points.items():
@@ -140,16 +138,16 @@ def arm_rows(
                 else texts.single_point(last),
                 word=last.verdict or "",
                 quality=quality.get(arm, "not measured" if quality else ""),
-                why=links.page_link("explain", **{**address, "sweep": sweep, "arm": arm}),
+                why=links.page_link("explain", sweep=sweep, **kept, arm=arm),
                 evidence=links.point_link(last.comparison_id, last.environment, last.host),
             )
         )
     return found
 
 
-def _address() -> dict[str, str]:
+def _address() -> dict[str, Sequence[str]]:
     """The choices that other pages take too."""
-    return {key: st.query_params[key] for key in st.query_params if key not in ON_THIS_PAGE}
+    return {key: address.asked(key) for key in filters.PARAMETERS}
 
 
 def _show_headline(known: PanelAnswers, condition: str) -> None:
@@ -160,6 +158,9 @@ def _show_headline(known: PanelAnswers, condition: str) -> None:
     share = [share_that_pays(claims)] if len(claims) > 1 else []
     where = [condition, str(about["model"]), measured_span(known), f"against {about['against']}"]
     plain.sentence(" · ".join([*share, *where]), "muted")
+    flags = [row.flags for row in known.counted]
+    if all(contended(split_flags(each)) for each in flags):
+        plain.sentence("\n".join(f"{texts.capitalised(line)}." for line in load_caution(flags)))
 
 
 def _show_table(known: PanelAnswers, rows: Sequence[ArmRow], sweep: str) -> None:
@@ -182,7 +183,7 @@ def _show_table(known: PanelAnswers, rows: Sequence[ArmRow], sweep: str) -> None
     words = "Another number of tokens, or a limit on quality: choose an arm"
     found = [plain.link(words, choose)]
     if days := sweep_days(sweep):
-        history = links.page_link("history", **{**_address(), "sweep": sweep})
+        history = links.page_link("history", sweep=sweep, **_address())
         found.append(plain.link(f"How it moved in {count(days + 1, 'day')}", history))
     st.html(f"<p>{' · '.join(found)}</p>")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate
+from math import inf
 from typing import Any, NamedTuple, get_args
 
 import pandas as pd
@@ -32,6 +33,7 @@ from store.read.advice.timed_arms import (
     timed_conditions,
     timed_sizes,
 )
+from sweeps.analysis.advice import RankedArm
 from sweeps.errors import UserError
 from sweeps.language.confirmation import comparison_at, sweep_of
 from sweeps.model.condition import Device
@@ -56,7 +58,7 @@ from webapp.charts.quality import ENDS, bar_chart
 from webapp.display import links, plain, texts
 from webapp.display.arm_style import method_colors
 from webapp.queries import kept
-from webapp.widgets import filters
+from webapp.widgets import address, filters
 from webapp.widgets.chart_block import show_chart
 from webapp.widgets.tables import grid_html
 from workers.methods import all_methods, purpose
@@ -249,13 +251,13 @@ def _choose_request(known: pd.DataFrame) -> AdviceRequest:
         batches = dict(zip(points.index.tolist(), points.tolist(), strict=True))
         batch = _number("Batch", "batch", _often(batches)[0])
         tokens = _number("Tokens", "tokens", _often(model_sizes(model, batch))[-1], TOKENS_HELP)
-        drop = st.number_input(
+        drop = _loss()
+        st.number_input(
             *("Loss at most", 0.0, None, None, 0.1),
-            key="max_drop",
-            bind="query-params",
             width=150,
             placeholder="any",
             help=DROP_HELP,
+            **address.widget("max_drop", drop),
         )
     runtime = values["runtime"]
     return AdviceRequest(
@@ -271,18 +273,24 @@ def _choose_request(known: pd.DataFrame) -> AdviceRequest:
 
 
 def _number(label: str, key: str, default: int, help_text: str | None = None) -> int:
-    """What a number's widget holds, or else the address; `default` where that is none."""
-    state = st.session_state
-    if not isinstance(state.get(key), int):
-        held = str(state.get(key))  # another page has a list of choices by this name
-        given = held if held.isdigit() else st.query_params.get(key, str(default))
-        known = given.isascii() and given.isdigit() and 1 <= int(given) <= MOST
-        state[key] = int(given) if known else default
-        st.query_params[key] = str(state[key])
-    shown = st.number_input(
-        *(label, 1, MOST, None, 1), key=key, bind="query-params", width=130, help=help_text
-    )
-    return int(shown or default)
+    """The number of the address; `default` where that is none."""
+    given = [text for text in address.asked(key) if text.isascii() and text.isdigit()]
+    value = next((int(text) for text in given if 1 <= int(text) <= MOST), default)
+    if not given or value != int(given[-1]):
+        address.put(key)
+    shown = address.widget(key, value)
+    st.number_input(*(label, 1, MOST, "min", 1), width=130, help=help_text, **shown)
+    return value
+
+
+def _loss() -> float | None:
+    """The loss that the address allows, at least 0."""
+    for text in address.asked("max_drop"):
+        with suppress(ValueError):
+            if 0 <= (loss := float(text)) < inf:
+                return loss
+        address.put("max_drop")
+    return None
 
 
 def _often(counts: Mapping[int, int]) -> list[int]:
@@ -318,7 +326,7 @@ def figures_of(advice: Advice) -> list[tuple[Measure, pd.DataFrame]]:
     always among them, what they cost in quality, and what else they need less of.
     """
     figures: dict[Measure, dict[str, tuple[float | None, ...]]] = {
-        SPEED: {each.key: (each.value, each.low, each.high) for each in advice.ranking.arms}
+        SPEED: {each.key: (each.value, *_bounded(each)) for each in advice.ranking.arms}
     }
     for each in advice.found:
         for cost in each.arm.costs:
@@ -344,6 +352,11 @@ def figures_of(advice: Advice) -> list[tuple[Measure, pd.DataFrame]]:
         if measure is SPEED or differ(frame):
             drawn.append((measure, frame.dropna(subset=["value"])))
     return drawn
+
+
+def _bounded(arm: RankedArm) -> tuple[float | None, float | None]:
+    """The ends of its interval; none where this is unbounded: too few pairs for so many arms."""
+    return (arm.low, arm.high) if arm.high < inf else (None, None)
 
 
 def differ(rows: pd.DataFrame) -> bool:
@@ -447,8 +460,8 @@ def _show_refusal(request: AdviceRequest, problem: RefusedError) -> None:
             st.button(
                 f"{value} tokens" if name == "tokens" else f"batch {value}",
                 key=f"nearest-{name}-{value}",
-                on_click=st.session_state.update,
-                args=({name: value},),
+                on_click=address.put,
+                args=(name, str(value)),
             )
     _show_files(request, None, problem.batches)
 
@@ -459,7 +472,7 @@ def _show_advice(
     titles, place = short_titles(found), 0
     if len(found) > 1:
         label = f"Condition, one of {len(found)}"
-        place = titles.index(st.selectbox(label, titles, key="condition", bind="query-params"))
+        place = titles.index(filters.choose_one(label, titles, "condition"))
     chosen = checked_advice(found[place])
     plain.headline(advice_headline(chosen))
     plain.sentence(f"For {chosen.title}.", "muted")
@@ -476,7 +489,7 @@ def _show_advice(
     plain.sentence("\n".join(advice_notes(chosen)), "muted")
     if hidden or every:
         more = f", {hidden:,} more with fewer points" if hidden else ""
-        st.toggle(f"Show all conditions{more}", key="every", bind="query-params")
+        filters.choose_whether(f"Show all conditions{more}", "every")
     _show_files(request, chosen)
 
 
@@ -488,8 +501,7 @@ def _show() -> None:
         plain.command("breakeven run quickstart")
         return
     request = _choose_request(known)
-    in_address = "every" in st.query_params
-    every = st.session_state.get("every", in_address)
+    every = bool(address.asked("every"))
     try:
         found, hidden = advice(request, every=every)
     except RefusedError as refused:
@@ -499,7 +511,7 @@ def _show() -> None:
         plain.sentence("No answer", "strong")
         plain.sentence(f"{wrong}.")
         return
-    _show_advice(request, found, hidden, every=every or in_address)
+    _show_advice(request, found, hidden, every=every)
 
 
 if __name__ == "__main__":

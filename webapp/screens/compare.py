@@ -5,7 +5,7 @@ question.
 from collections.abc import Sequence
 from html import escape
 from itertools import combinations
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from webapp.charts.compare import history_info, side_info
 from webapp.display import plain, texts
 from webapp.display.links import POINT_KEY, page_link, point_link
 from webapp.queries import kept
+from webapp.widgets import address
 from webapp.widgets.chart_block import show_chart
 from webapp.widgets.filters import choose_metric
 from webapp.widgets.tables import grid_html
@@ -166,42 +167,18 @@ def _choose_sides() -> tuple[By, SideChoice, SideChoice] | None:
         for sweep in choices["sweep"]:
             plain.command(f"breakeven run {sweep.value} --remeasure")
         return None
-    named = st.query_params.get("by", "")
-    by = next((each for each in possible if each == named), possible[0])
-    places = st.container(horizontal=True, vertical_alignment="bottom")  # wraps where it is narrow
-    with places:
-        word = st.segmented_control(
-            "Compare",
-            [BY_WORDS[each] for each in possible],
-            default=BY_WORDS[by],
-            required=True,
-            key=f"by-{by}-{_switches()}",
+    by = next(each for each in possible if each == address.one_of("by", possible, possible[0]))
+    address.put("by", by)
+    with st.container(horizontal=True, vertical_alignment="bottom"):  # wraps where it is narrow
+        shown = address.widget("by", by)
+        st.segmented_control(
+            "Compare", possible, format_func=BY_WORDS.__getitem__, required=True, **shown
         )
-    shown = next(each for each in possible if BY_WORDS[each] == word)
-    if shown != by:
-        _switch({"by": shown})
-    requested = {"a", "b"} <= set(st.query_params)
-    defaults = _newest_two(by, choices[by]) if requested else _first_two(by, choices[by])
-    with places:
-        a = _choose_side("First side", "a", by, choices[by], defaults[0])
-        b = _choose_side("Second side", "b", by, choices[by], defaults[1])
-    if not st.session_state.get("compared"):
-        st.session_state["compared"] = True  # only once, so that Back leads on from here
-        st.query_params.update({"by": by, "a": a.value, "b": b.value})
+        requested = address.asked("a") and address.asked("b")
+        defaults = _newest_two(by, choices[by]) if requested else _first_two(by, choices[by])
+        a = _choose_side("First side", "a", choices[by], defaults[0])
+        b = _choose_side("Second side", "b", choices[by], defaults[1])
     return by, a, b
-
-
-def _switches() -> int:
-    return int(st.session_state.get("switches", 0))
-
-
-def _switch(query: dict[str, str]) -> NoReturn:
-    """Goes to another address; widgets of former ones begin anew, so that Back finds none with a
-    choice that led away.
-    """
-    st.session_state["switches"] = _switches() + 1
-    st.query_params.from_dict(query)
-    st.rerun()
 
 
 def _first_two(by: By, choices: Sequence[SideChoice]) -> tuple[str, str]:
@@ -225,23 +202,15 @@ def _newest_two(by: By, choices: Sequence[SideChoice]) -> tuple[str, str]:
     return newest[1].value, newest[0].value
 
 
-def _choose_side(
-    label: str, key: str, by: By, choices: Sequence[SideChoice], default: str
-) -> SideChoice:
+def _choose_side(label: str, key: str, choices: Sequence[SideChoice], default: str) -> SideChoice:
     known = {choice.value: choice for choice in choices}
-    named = st.query_params.get(key)
-    value = named if named in known else default
-    drawn = st.selectbox(
-        label,
-        list(known),
-        index=list(known).index(value),
-        format_func=lambda each: known[each].label,
-        key=f"{key}-{by}-{value}-{_switches()}",
-        width=420,
+    value = address.one_of(key, known, default)
+    address.put(key, value)
+    shown = address.widget(key, value)
+    st.selectbox(
+        *(label, list(known)), format_func=lambda each: known[each].label, width=420, **shown
     )
-    if drawn != value:
-        _switch({**st.query_params.to_dict(), key: drawn})
-    return known[drawn]
+    return known[value]
 
 
 def _sides(by: By, a: SideChoice, b: SideChoice) -> None:
@@ -359,7 +328,7 @@ def _history(question_id: str) -> None:
 def _show() -> None:
     plain.heading("What differs between two sides?")
     try:
-        if question := st.query_params.get("question"):
+        for question in address.asked("question"):
             _history(question)
             st.subheader("Two sides", anchor=False)
         chosen = _choose_sides()

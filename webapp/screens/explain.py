@@ -75,7 +75,7 @@ from webapp.display.arm_style import arm_styles
 from webapp.display.links import POINT_KEY
 from webapp.display.texts import PointRow
 from webapp.queries import Scope, kept
-from webapp.widgets import filters
+from webapp.widgets import address, filters
 from webapp.widgets.chart_block import show_chart
 from webapp.widgets.words import show_glossary
 from workers.methods import all_methods, purpose
@@ -467,13 +467,10 @@ def _choose_size(subject: Subject) -> PointRow:
     sizes = {f"{row.tokens:,.0f}": row for row in subject.rows}
     if len(sizes) < 2:
         return first
-    chosen = st.select_slider(
-        *(first.x_axis or "Tokens", list(sizes), f"{first.tokens:,.0f}"),
-        key="size",
-        bind="query-params",
-        width=300,
-    )
-    return sizes.get(str(chosen), first)
+    chosen = address.one_of("size", sizes, f"{first.tokens:,.0f}")
+    shown = address.widget("size", chosen)
+    st.select_slider(first.x_axis or "Tokens", list(sizes), width=300, **shown)
+    return sizes[chosen]
 
 
 def _show_waterfall(subject: Subject, row: PointRow, scope: Scope) -> None:
@@ -508,7 +505,8 @@ def _show_more(subject: Subject, side: Sides | None, points: pd.DataFrame, scope
     if side is not None:
         parts["Classes of time"] = partial(_wall, subject.sides, scope)
         parts["Roofline"] = partial(_roofline, side, scope, color)
-    shown = st.segmented_control("More", list(parts), key="more", bind="query-params")
+    shown = address.one_of("more", parts, None)
+    st.segmented_control("More", list(parts), **address.widget("more", shown))
     if shown:
         parts[shown]()
 

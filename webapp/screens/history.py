@@ -17,7 +17,7 @@ from webapp.display.arm_style import arm_styles
 from webapp.display.axis_curves import size_of
 from webapp.display.links import point_link
 from webapp.queries import Scope, kept
-from webapp.widgets import filters
+from webapp.widgets import address, filters
 from webapp.widgets.chart_block import draw_chart, offer_files
 from webapp.widgets.tables import grid_html
 
@@ -35,7 +35,7 @@ def scope_trends(scope: Scope) -> list[tuple[str, texts.PointRow, Trend]]:
     unit = size_of(points).token_unit
     known = {
         (each.question_id, each.host, each.device_name): each
-        for each in read_trends(scope.sweep, scope.metric)
+        for each in read_trends(scope.sweep, scope.metric, frozenset(points["question_id"]))
     }
     found = []
     for row in texts.point_rows(points.sort_values("tokens", ascending=False, kind="stable")):
@@ -66,7 +66,8 @@ def _show() -> None:
     arms = list(dict.fromkeys(row.arm for _, row, _ in found))
     with st.container(horizontal=True, vertical_alignment="bottom"):
         size = filters.choose_one("Size", list(dict.fromkeys(one for one, _, _ in found)), "size")
-        chosen = st.multiselect("Arms", arms, arms[:ALL_COLOURED], key="arms", bind="query-params")
+        chosen = [arm for arm in address.asked("arms") if arm in arms] or arms[:ALL_COLOURED]
+        st.multiselect("Arms", arms, **address.widget("arms", chosen))
     shown = {row.arm: each for one, row, each in found if one == size and row.arm in chosen}
     if shown:
         info = trend_info(shown, arm_styles(queries.scope_points(scope)[0]))

@@ -36,8 +36,9 @@ from webapp.charts.evidence import (
 )
 from webapp.charts.points import Layers, PointsInfo
 from webapp.display import plain, texts
-from webapp.display.links import page_link, point_link
+from webapp.display.links import POINT_KEY, page_link, point_link
 from webapp.queries import kept
+from webapp.widgets import address
 from webapp.widgets.chart_block import draw_chart, show_chart
 from webapp.widgets.filters import choose_metric, choose_one
 from webapp.widgets.tables import TINTS, grid_html
@@ -157,11 +158,11 @@ ORDERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
 def _search() -> None:
     """A field to find a comparison by words or by the beginning of its id, and what it finds."""
     with st.container(horizontal=True):
-        words = st.text_input(
+        words = "".join(address.asked("find"))
+        st.text_input(
             "Find a comparison",
-            key="find",
-            bind="query-params",
             placeholder="model, method, parameter such as keep_rate=0.5, size in px, or id",
+            **address.widget("find", words, ""),
         )
         order = choose_one("Sort by", list(ORDERS), "sort", width=190)
     rows = sorted(search_points(words), key=ORDERS[order])
@@ -182,12 +183,12 @@ def _search() -> None:
         )
         size = values_text(row["axis_values"]) if row["axis_values"] else size
         label = params_label(row["method"], row["params"])
-        address = point_link(row["comparison_id"], row["environment"], row["host"])
+        link = point_link(row["comparison_id"], row["environment"], row["host"])
         where = f"{row['device_name']}, {moment(seconds_at(row['measured_at']))}"
         tint = TINTS.get(row["verdict"], "none")
         lines.append(
             [
-                plain.link(label, address, plain.MAX_NAME),
+                plain.link(label, link, plain.MAX_NAME),
                 plain.name(f"{row['model']}, {size}, {METRICS[row['metric']].label}"),
                 plain.name(row["baseline"]),
                 f'<td style="background:{tint}">{plain.escaped(_answer_words(row, 0)[0])}</td>',
@@ -507,13 +508,14 @@ def _evidence(comparison_id: str, environment: str | None, host: str | None) -> 
 
 
 def _show() -> None:
-    requested = st.query_params.get("id", "")
+    requested = "".join(address.asked("id"))
     if not requested:
         plain.heading("Is it noise? Click on a point of any chart, or find a comparison here.")
         _search()
         return
     try:
-        _evidence(requested, st.query_params.get("environment"), st.query_params.get("host"))
+        environment, host = (next(iter(address.asked(key)), None) for key in POINT_KEY[1:])
+        _evidence(requested, environment, host)
     except StoreError as problem:
         plain.heading("No evidence")
         plain.sentence(str(problem))

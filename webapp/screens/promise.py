@@ -231,12 +231,9 @@ def _choose_axes(axes: list[str]) -> tuple[str, str]:
     others = [title for title, name in names.items() if name not in {"arm", "method"}]
     first = (others or list(names)[-1:])[0]
     with st.container(horizontal=True):
-        down = st.selectbox("Rows", list(names), key="down", bind="query-params", width=190)
+        down = filters.choose_one("Rows", list(names), "down", width=190)
         left = [name for name in names if name != down] or list(names)
-        default = left.index(first) if first in left else 0
-        across = st.selectbox(
-            "Columns", left, default, key="across", bind="query-params", width=190
-        )
+        across = filters.choose_one("Columns", left, "across", first, width=190)
     return names[across], names[down]
 
 

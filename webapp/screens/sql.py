@@ -13,6 +13,7 @@ from sweeps.number_format import count
 from webapp import queries
 from webapp.display import plain
 from webapp.queries import kept
+from webapp.widgets import address
 
 SECONDS, ROWS = 10.0, 10_000  # limits of a query
 _EMPTY = "Your own"
@@ -89,8 +90,8 @@ def _fill() -> None:
     sql = EXAMPLES.get(st.session_state["example"])
     if sql is not None:
         measured = [row["name"] for row in queries.measured_sweeps() if row["measured"]]
-        sweep = st.session_state.get("sweep") or next(iter(measured), "")
-        st.session_state["sql"] = sql.replace("{sweep}", str(sweep).replace("'", "''"))
+        sweep = next(iter([*address.asked("sweep"), *measured]), "")
+        address.put("sql", sql.replace("{sweep}", sweep.replace("'", "''")))
 
 
 def _show() -> None:
@@ -104,15 +105,15 @@ def _show() -> None:
     with console:
         examples = [_EMPTY, *EXAMPLES]
         st.selectbox("Queries to begin with", examples, key="example", on_change=_fill, width=320)
-        sql = st.text_area(
+        sql = "".join(address.asked("sql"))
+        st.text_area(
             "Query",
-            key="sql",
-            bind="query-params",
             height=200,
             placeholder=EXAMPLES["Columns of a view"],
+            **address.widget("sql", sql, ""),
         )
         st.button("Run", help="Ctrl+Enter in the field does the same")
-        if sql and sql.strip():
+        if sql.strip():
             _show_result(sql)
     with beside:
         _views()

@@ -17,6 +17,7 @@ from webapp.charts.points import PointsInfo, draw_points, omit_empty_rows, witho
 from webapp.display.texts import typeset
 from webapp.plot import Chart
 from webapp.queries import Scope
+from webapp.widgets import address
 from webapp.widgets.tables import linked_table
 
 
@@ -89,10 +90,9 @@ def offer_files(
 @st.fragment
 def _points_below(data: pd.DataFrame, name: str) -> None:
     """The table, which is made once it is opened."""
-    with st.expander(
-        "Points as a table", key=f"table-{name}", on_change="rerun", bind="query-params"
-    ) as box:
-        if box.open:
+    shown = address.one_of(key := f"table-{name}", ("true",), None) is not None
+    with st.expander("Points as a table", **address.widget(key, shown)):
+        if shown:
             linked_table(data)
 
 

@@ -4,6 +4,7 @@ link shows the same view.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -17,6 +18,7 @@ from webapp.display import plain, texts
 from webapp.display.axis_curves import Axis
 from webapp.display.links import page_link
 from webapp.queries import Scope
+from webapp.widgets import address
 
 FILTERS = (
     *("model", "weights", "device_name", "host", "environment", "batch_size", "threads"),
@@ -82,18 +84,16 @@ def choose_sweep(names: Sequence[str], default: str) -> str:
     """The sweep to show on all pages: the one in the address, else `default`; it is always in the
     address.
     """
-    given = st.query_params.get("sweep")
-    if st.session_state.get("sweep") not in names:
-        seed_choices({"sweep": given if given and given in names else default})
-    chosen = st.selectbox(
-        "Sweep", names, index=None, key="sweep", bind="query-params", required=True, width=WIDTH
-    )
-    return str(chosen or default)
+    chosen = address.one_of("sweep", names, default)
+    address.put("sweep", chosen)
+    st.session_state["chosen_sweep"] = chosen
+    st.selectbox("Sweep", names, width=WIDTH, **address.widget("sweep", chosen))
+    return chosen
 
 
 def chosen_sweep() -> str:
     """The sweep that was chosen with `choose_sweep`."""
-    return str(st.session_state.get("sweep") or st.session_state["default_sweep"])
+    return str(st.session_state["chosen_sweep"])
 
 
 def choose_scope(sweep: str) -> Scope:
@@ -106,53 +106,29 @@ def choose_scope(sweep: str) -> Scope:
         pages = {"runs": "its progress and failures", "accuracy": "accuracy"}
         links = [plain.link(words, page_link(page, sweep=sweep)) for page, words in pages.items()]
         st.html(f"<p>{' · '.join(links)}</p>")
+        address.write_address()
         st.stop()
-    requested = _requested()
+    requested = {key: address.asked(key) for key in PARAMETERS}
     plan = plan_choices(sweep, counts, requested)
-    options = {one.key: one.options for one in plan.arms}
-    states = {one.key: st.session_state.get(one.key) for one in plan.choices}
-    seed_choices(
-        {
-            one.key: one.value
-            for one in plan.choices
-            if states[one.key] != one.value and (states[one.key] or not one.default)
-        }
-    )
+    keys = {one.key for one in plan.choices}
     for column, value in plan.scope.fixed.items():  # without a choice: the only value there is
         key = KEYS.get(column, column)
-        if key not in st.session_state and key in st.query_params:
-            st.query_params[key] = value_text(value)
-    drawn: list[Any] = [
-        st.selectbox(
-            *(one.label, one.options, one.options.index(one.default) if one.default else None),
-            key=one.key,
-            bind="query-params",
-            required=one.default is None,
-            width=WIDTH,
-        )
-        for one in plan.choices
-    ]
-    if plan.arms:
-        with st.popover("Arms", help="Show some arms only"):
-            drawn += [
-                st.multiselect(
-                    one.label, one.options, key=one.key, bind="query-params", placeholder="All"
-                )
-                for one in plan.arms
-            ]
-    given = [
-        plan.scope.fixed.get(name) for name in NAMED_ALONE if KEYS.get(name, name) not in states
-    ]
+        if key not in keys and requested[key]:
+            address.put(key, value_text(value))
+    for one in plan.choices:
+        address.put(one.key, *([] if one.value == one.default else [one.value]))
+        shown = address.widget(one.key, one.value, one.default)
+        st.selectbox(one.label, one.options, width=WIDTH, **shown)
+    arms = [one for one in plan.arms if len(one.options) > 1]
+    with st.popover("Arms", help="Show some arms only") if arms else nullcontext():
+        for one in plan.arms:
+            chosen = [value for value in requested[one.key] if value in one.options]
+            address.put(one.key, *chosen)
+            if one in arms:
+                shown = address.widget(one.key, chosen)
+                st.multiselect(one.label, one.options, placeholder="All", **shown)
+    given = [plan.scope.fixed.get(name) for name in NAMED_ALONE if KEYS.get(name, name) not in keys]
     plain.sentence(" · ".join(value_text(value) for value in given if value is not None), "muted")
-    planned = [one.value for one in plan.choices]
-    found = [one or value for one, value in zip(drawn, planned, strict=False)]
-    arms = {
-        one.key: tuple(value) for one, value in zip(plan.arms, drawn[len(planned) :], strict=True)
-    }
-    if found != planned or any(
-        set(value) != set(requested.get(key, ())) & set(options[key]) for key, value in arms.items()
-    ):
-        st.rerun()  # the browser went back: the address differs from what the widgets had
     st.session_state["scope"] = plan.scope
     return plan.scope
 
@@ -221,8 +197,7 @@ def plan_choices(
         given = requested.get(column, ())
         kept = tuple(name for name in given if name in options)
         chosen[column] = kept if set(kept) != set(options) else ()
-        if len(options) > 1:
-            arms.append(FilterChoice(column, label, options, ""))
+        arms.append(FilterChoice(column, label, options, ""))
     return FilterPlan(choices, arms, Scope(sweep, metric, fixed, facet, chosen))
 
 
@@ -270,49 +245,15 @@ def _order(word: str) -> tuple[int, float, str]:
         return 1, 0.0, word
 
 
-def _requested() -> dict[str, list[str]]:
-    """What was chosen: in widgets, or else in the address."""
-    found = {}
-    for key in PARAMETERS:
-        state = st.session_state.get(key)
-        given = st.query_params.get_all(key) if state is None else state
-        found[key] = [str(each) for each in (given if isinstance(given, list | tuple) else [given])]
-    return found
-
-
-def seed_choices(values: Mapping[str, str]) -> None:
-    """Choices made for the user, put into the state of widgets that are not drawn yet, and into the
-    address.
-    """
-    if not values:
-        return
-    missing, wrong = {}, False
-    for key, value in values.items():
-        known = key in st.session_state
-        st.session_state[key] = value
-        if not known and (given := st.query_params.get(key)) != value:
-            missing[key] = value
-            wrong |= given is not None
-    if missing:
-        st.query_params.update(missing)
-    if wrong:
-        st.rerun()  # else the widget would read, and remove, what the address had
-
-
 def choose_axis(axes: Sequence[Axis]) -> Axis:
     """One of several axes of a chart, the first by default; there is no widget for one."""
     names = {AXIS_LABELS[axis].title: axis for axis in axes}
-    if len(names) == 1:
-        return axes[0]
-    chosen = st.segmented_control(
-        "Along",
-        list(names),
-        default=next(iter(names)),
-        required=True,
-        key="axis",
-        bind="query-params",
-    )
-    return names.get(str(chosen), axes[0])
+    first, *others = names
+    chosen = address.one_of("axis", names, first)
+    if others:
+        shown = address.widget("axis", chosen, first)
+        st.segmented_control("Along", list(names), required=True, **shown)
+    return names[chosen]
 
 
 def choose_highlight(arms: Sequence[str]) -> str | None:
@@ -321,23 +262,26 @@ def choose_highlight(arms: Sequence[str]) -> str | None:
     """
     if len(arms) < 2:
         return None
-    chosen = st.selectbox(
-        "Highlight",
-        arms,
-        index=None,
-        key="arm",
-        bind="query-params",
+    chosen = address.one_of("arm", arms, None)
+    st.selectbox(
+        *("Highlight", arms, None),
         placeholder="Best of each method",
         width=320,
+        **address.widget("arm", chosen),
     )
-    return str(chosen) if chosen in arms else None
+    return chosen
 
 
 def choose_shown(number: int, what: str, key: str) -> bool:
     """Whether to show the `number` points of a kind; there is no widget if there are none."""
-    return number > 0 and st.toggle(
-        f"Show {count(number, f'{what} point')}", key=key, bind="query-params"
-    )
+    return number > 0 and choose_whether(f"Show {count(number, f'{what} point')}", key)
+
+
+def choose_whether(label: str, key: str) -> bool:
+    """A switch, off at first."""
+    shown = address.one_of(key, ("true",), None) is not None
+    st.toggle(label, **address.widget(key, shown))
+    return shown
 
 
 def choose_one(
@@ -351,28 +295,11 @@ def choose_one(
     """One of the options, for what a page adds to the common filters; there is no widget for one
     option.
     """
-    if st.session_state.get(key) not in options:
-        given = st.query_params.get(key)
-        first = default if default in options else options[0]
-        value = str(given) if given in options else str(first)
-        st.session_state[key] = value
-        if given != value and (given or len(options) > 1):
-            st.query_params[key] = value
-            if given:
-                st.rerun()  # else the widget would read, and remove, what the address had
-    if len(options) == 1:
-        return options[0]
-    return str(
-        st.selectbox(
-            label,
-            options,
-            index=None,
-            key=key,
-            bind="query-params",
-            required=True,
-            width=width,
-        )
-    )
+    first = default if default is not None and default in options else options[0]
+    chosen = address.one_of(key, options, first)
+    if len(options) > 1:
+        st.selectbox(label, options, width=width, **address.widget(key, chosen))
+    return chosen
 
 
 def choose_metric(names: Sequence[str], default: str) -> str:

@@ -3,6 +3,7 @@ and what the words mean.
 """
 
 import time
+from contextlib import suppress
 from html import escape
 from typing import Any
 
@@ -89,6 +90,24 @@ def show_running_sweeps() -> None:
             f'<div style="{_LINE}"><div style="{_BAR}">{drawn}</div><span'
             f' style="overflow-wrap:anywhere">{text}</span></div>'
         )
+
+
+newest_attempt = kept(runs.newest_attempt)
+"""See `store.read.runs.newest_attempt`."""
+
+
+@st.fragment(run_every=_REFRESH_S)
+def show_whether_stale(shown: int) -> None:
+    """A line once more was measured than the attempts up to `shown`, which the page shows, with a
+    button that draws it anew: figures stay still while they are read.
+    """
+    with suppress(StoreError):
+        if (more := newest_attempt() - shown) > 0:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                results = count(more, "more result")
+                plain.sentence(f"{results} recorded since this page was drawn.", "strong")
+                if st.button("Show all", key="newer", type="tertiary", icon=":material/refresh:"):
+                    st.rerun()
 
 
 def show_glossary() -> None:

@@ -3,7 +3,7 @@ sweep in order of time, one for a day, revision and environment.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import groupby
 from math import inf, log
@@ -171,20 +171,29 @@ def _version(row: Row[Any]) -> str:
     return f"{methods}{contents}"
 
 
-def sweep_trends(engine: Engine, name: str, metric: str | None = None) -> list[Trend]:
+def sweep_trends(
+    engine: Engine,
+    name: str,
+    metric: str | None = None,
+    questions: Collection[str] | None = None,
+) -> list[Trend]:
     """The trend of each comparison that the newest revision of a sweep asks for, by a metric of
     which standard errors are known (default: the first there is); on each host and device apart.
 
-    Raises `StoreError` for an unknown sweep, and for a metric without a measurement.
+    `questions`: those to read, each of which counts as one of all trends of the sweep. Raises
+    `StoreError` for an unknown sweep, and for a metric without a measurement.
     """
+    asked = EFFECT.c.question_id.in_(_questions(engine, name)), EFFECT.c.effect_se.is_not(None)
+    wanted = () if questions is None else (EFFECT.c.question_id.in_(questions),)
     answers = (
         select(*named(EFFECT, "comparison_id question_id environment metric"), COMPARISON.c.kind)
         .add_columns(*named(COMPARISON, "payload content_hashes"))
         .add_columns(*named(ENVIRONMENT, "device_name facts"))
         .select_from(EFFECT.join(COMPARISON).join(ENVIRONMENT))
-        .where(EFFECT.c.question_id.in_(_questions(engine, name)), EFFECT.c.effect_se.is_not(None))
+        .where(*asked, *wanted)
         .distinct()
     )
+    series = select(*named(EFFECT, "question_id host"), ENVIRONMENT.c.device_name).distinct()
     with reading(engine) as connection:
         rows = connection.execute(answers).all()
         metrics = list(dict.fromkeys(row.metric for row in rows))
@@ -200,8 +209,10 @@ def sweep_trends(engine: Engine, name: str, metric: str | None = None) -> list[T
         for (environment, kind), group in groupby(own, lambda row: (row.environment, row.kind)):
             for row, host, each in _measurements(connection, list(group), environment, kind, shown):
                 found.setdefault((row.question_id, host, row.device_name), []).append(each)
+        all_of = series.join(ENVIRONMENT).where(*asked, EFFECT.c.metric == shown).subquery()
+        number = connection.scalar(select(func.count()).select_from(all_of)) or 1
     return [
-        Trend(*key, shown, sorted(each, key=lambda one: one.at), len(found))
+        Trend(*key, shown, sorted(each, key=lambda one: one.at), number)
         for key, each in sorted(found.items())
     ]
 
