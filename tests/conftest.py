@@ -189,6 +189,7 @@ def copy_empty_stores() -> None:
 def pytest_unconfigure() -> None:
     """Libraries that count what is left at the end find nothing."""
     gc.unfreeze()
+    LOCKS.cleanup()
 
 
 LOCKED: list[TextIO] = []

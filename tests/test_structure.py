@@ -201,7 +201,7 @@ def code_tokens(path: str, tree: ast.Module) -> int:
     with (ROOT / path).open("rb") as file:
         tokens = [
             token
-            for token in tokenize.tokenize(file.readline)
+            for token in with_whole_strings(tokenize.tokenize(file.readline))
             if token.type not in LAYOUT and token.start not in strings
         ]
     return len(tokens) - sum(
@@ -209,6 +209,18 @@ def code_tokens(path: str, tree: ast.Module) -> int:
         or (one.type == other.type == tokenize.STRING)
         for one, other in pairwise(tokens)
     )
+
+
+def with_whole_strings(tokens: Iterable[tokenize.TokenInfo]) -> Iterator[tokenize.TokenInfo]:
+    """The tokens, of which an f-string is one, as before Python 3.12."""
+    begin, end = (getattr(tokenize, f"FSTRING_{name}", None) for name in ("START", "END"))
+    inside: list[tokenize.TokenInfo] = []
+    for token in tokens:
+        if token.type == begin:
+            inside.append(token)
+        whole = inside.pop()._replace(type=tokenize.STRING) if token.type == end else token
+        if not inside:
+            yield whole
 
 
 def test_no_public_name_is_defined_twice() -> None:

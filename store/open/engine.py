@@ -35,7 +35,7 @@ from store.rows.location import (
     reading_mode,
     sqlite_path,
 )
-from store.rows.transactions import BUSY_S, explain_errors, file_identity, reading
+from store.rows.transactions import BUSY_S, explain_errors, reading
 
 __all__ = [
     "Engine",  # for the type annotations of those who may not import SQLAlchemy
@@ -157,7 +157,7 @@ def _sqlite_engine(path: Path | None, mode: str) -> Engine:
 
 def _set_pragmas(path: Path | None, connection: sqlite3.Connection, record: Any) -> None:
     if path is not None:
-        record.info["file"] = file_identity(path)
+        record.info["file"] = path.stat()
     connection.execute("PRAGMA foreign_keys = ON")
     # NORMAL: a commit survives the death of any process; after a power cut the last commits may be
     # missing, the file is whole,

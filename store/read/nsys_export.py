@@ -162,7 +162,7 @@ def _opened(path: Path) -> Iterator[Connection]:
 
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     try:
-        with engine.connect() as connection:
+        with engine.connect() as connection:  # closed there: the engine keeps none
             yield connection
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
@@ -173,8 +173,6 @@ def _opened(path: Path) -> Iterator[Connection]:
         raise TraceError(
             f"SQLite cannot read it ({cause}): it is damaged or cut off; export it again: {HOW}"
         ) from None
-    finally:
-        engine.dispose()
 
 
 def _tables(connection: Connection) -> dict[str, list[str]]:

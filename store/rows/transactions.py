@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from os.path import samestat
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -50,22 +51,13 @@ def check_same_file(engine: Engine, connection: Connection) -> None:
     """Raise `StoreOutageError` where the file that a connection has open is no longer at its path:
     what is written to it would be lost.
     """
-    opened = connection.info.get("file")
-    if opened is not None and file_identity(engine.url.database or "") != opened:
+    path, opened = Path(engine.url.database or ""), connection.info.get("file")
+    if opened and not (path.exists() and samestat(path.stat(), opened)):
         raise StoreOutageError(
             f"{display_name(engine.url)} was deleted, moved or replaced while this program had it"
             " open: nothing more is stored; put it back, and the same command goes on, or run again"
             " into a new store"
         )
-
-
-def file_identity(path: str | Path) -> tuple[int, int] | None:
-    """Equal for the same file; `None` where nothing is at `path`."""
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def retried(transaction: Callable[_Given, _T]) -> Callable[_Given, _T]:
