@@ -1,9 +1,9 @@
 """The command `history`: how the speed-ups of a sweep moved over days, revisions and versions."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from datetime import date
 from typing import Annotated, Any
 
 import typer
@@ -39,7 +39,11 @@ def history(
     """Find where speed-ups moved over days, revisions and versions, and what changed there. Exit
     codes: 0 none fell, 1 one fell, 3 too few measurements.
     """
-    if since and not re.fullmatch(r"\d{4}-\d\d-\d\d", since):
+    try:
+        is_day = not since or date.fromisoformat(since).isoformat() == since
+    except ValueError:
+        is_day = False
+    if not is_day:
         raise typer.BadParameter(f"{since!r} is no day; write 2026-11-23", param_hint="--since")
     with disposing(connect_readonly(db)) as engine:
         trends = sweep_trends(engine, name, metric)

@@ -58,7 +58,9 @@ def test_twenty_chains(tmp_path: Path) -> None:
 
 
 def test_too_few_measurements_and_wrong_usage(tmp_path: Path) -> None:
-    """Three days decide nothing: exit code 3; an unknown sweep, metric or day is one clear line."""
+    """Three days decide nothing: exit code 3; an unknown sweep, metric or day is one clear line, as is
+    a store that is none.
+    """
     path = tmp_path / "x.db"
     chain(path, 0, days=3)
     shown = history(path)
@@ -67,9 +69,14 @@ def test_too_few_measurements_and_wrong_usage(tmp_path: Path) -> None:
     for options, wrong in (
         (("--metric", "ttft"), "choose one of latency"),
         (("--since", "yesterday"), "write 2026-11-23"),
+        (("--since", "2026-13-45"), "write 2026-11-23"),
+        (("--since", "20261123"), "write 2026-11-23"),
     ):
         shown = history(path, *options)
         assert shown.returncode == 2
         assert wrong in shown.stderr
+    (tmp_path / "text.db").write_text("no store" * 999)
+    assert history(tmp_path / "text.db").returncode == 2
+    assert history(tmp_path / "missing.db").returncode == 2
     shown = in_process("history", "other", "--db", str(path), folder=tmp_path)
     assert (shown.returncode, "no sweep called other" in shown.stderr) == (2, True)
