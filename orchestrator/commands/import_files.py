@@ -33,18 +33,21 @@ from sweeps.importers.tables import load_reference, shipped_references
 from sweeps.importers.traces import TraceError, summary_lines
 from sweeps.language.expand import Expansion
 from sweeps.model.condition import Device
-from sweeps.model.job import Job
+from sweeps.model.flags import COUNTS_UNCHECKED
+from sweeps.model.job import Arm, Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.method import modality_of
 from sweeps.model.outcome import Outcome
 from sweeps.number_format import count
-from workers.measure.environment import devices
-from workers.methods import all_methods
+from workers.arms.counts import unknown_names, wrong_counts
+from workers.methods import InvalidMethod, all_methods, resolve
 
 ImportFormat = Literal["outcomes", "nsys", "ncu"]
 
 FOLDER_WATCH_S = 5.0
 """How often a folder is looked at."""
+MAX_REFUSALS = 20
+"""Outcomes of a file that are refused one by one."""
 SQLITE = b"SQLite format 3\0"
 EXPORT_FIRST = {
     ".nsys-rep": "nsys export --type sqlite {}",
@@ -170,8 +173,9 @@ def import_files(
     ]
     _check_options(files, traces, outcomes, sweep, requested)
     source = find_source(sweep, db) if sweep else None
-    auto = device or planning.preferred(devices())
-    expansion = source.load(auto=auto) if source else None
+    expansion = source.load(auto=device or outcomes[0].environment.device) if source else None
+    if expansion is not None:
+        _check_sweep(expansion, outcomes)
     with disposing(connect(db)) as engine:
         recorded: list[RecordedTrace] = []
         fresh = record_imported(
@@ -179,13 +183,15 @@ def import_files(
             outcomes,
             lambda connection: recorded.extend(record_traces(connection, traces, requested)),
         )
+        unknown = sorted({name for outcome in outcomes for name in unknown_names(outcome.job)})
+        if unknown:
+            names = ", ".join(unknown)
+            typer.echo(f"note: {names} not known here: counts are not checked", err=True)
         store_arm_labels(engine, planning.job_arm_labels(outcome.job for outcome in outcomes))
         if outcomes or not traces:
             known = len(outcomes) - fresh
-            typer.echo(
-                f"{fresh} outcomes imported"
-                + (f", {known} were in the store already" if known else "")
-            )
+            before = f", {known} in the store already" if known else ""
+            typer.echo(f"{count(fresh, 'outcome')} imported{before}")
         for each in recorded:
             _show(each)
         if expansion is not None:
@@ -309,7 +315,7 @@ def _link(engine: Engine, expansion: Expansion, outcomes: Sequence[Outcome]) -> 
 
 def read_outcomes(path: Path) -> Iterator[Outcome]:
     """The outcomes in a file (one JSON object, or one on each line) or in the *.json files of a
-    folder.
+    folder. Raises `StoreError` with a line for each outcome of a file that cannot be.
     """
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     if not files:
@@ -317,42 +323,82 @@ def read_outcomes(path: Path) -> Iterator[Outcome]:
     for file in files:
         try:
             text = file.read_text()
-            documents = [text] if text.lstrip().startswith("{\n") else text.splitlines()
-            found = [read_outcome(document) for document in documents if document.strip()]
-            for outcome in found:
-                _check_methods(outcome.job)
         except (OSError, UnicodeDecodeError) as error:
             raise StoreError(f"{file} cannot be read: {error}") from None
-        except OutcomeFileError as error:
-            raise StoreError(
-                f"{file} is not an outcome of `python -m workers.run`: {error}"
-            ) from None
+        documents = [text] if text.lstrip().startswith("{\n") else text.splitlines()
+        found, refusals = list[Outcome](), list[str]()
+        for line, document in enumerate(documents, 1):
+            if document.strip():
+                try:
+                    found.append(_checked(document))
+                except OutcomeFileError as error:
+                    refusals.append(f"{file}, line {line}: not an outcome of workers.run: {error}")
+        if refusals:
+            outcomes = count(len(found) + len(refusals), "outcome")
+            refused = f"{len(refusals)} of {outcomes} refused, nothing is imported"
+            raise StoreError("\n".join(refusals[:MAX_REFUSALS]) + f" ({refused})")
         if not found:
             raise StoreError(f"{file} holds no outcome: it is empty")
         yield from found
 
 
+def _checked(document: str) -> Outcome:
+    """The outcome in a JSON text, with a flag where its counts are not known here. Raises
+    `OutcomeFileError` for one that cannot be.
+    """
+    outcome = read_outcome(document)
+    _check_methods(outcome.job)
+    for problem in wrong_counts(outcome):
+        raise OutcomeFileError(problem)
+    flags = (COUNTS_UNCHECKED,) if unknown_names(outcome.job) else ()
+    return outcome.model_copy(update={"flags": (*outcome.flags, *flags)})
+
+
 def _check_methods(job: Job) -> None:
-    """Raise `OutcomeFileError` for parameters that a method of this installation does not have or
-    take.
+    """Raise `OutcomeFileError` for a method in a later version than that of this installation, and
+    for parameters that it does not have or take.
     """
     known, modality = all_methods(), KINDS[job.kind].modality
     for place, arm in enumerate(job.arms):
         for step in arm.stack:
             method, where = known.get(step.method), f"job.arms.{place}: {step.method}"
-            if method is not None and modality_of(method) != modality:
+            if method is None:
+                continue
+            if modality_of(method) != modality:
                 raise OutcomeFileError(
                     f"{where} is for {modality_of(method)} models, the job is about {modality}"
                     " models"
                 )
+            if step.version < method.VERSION:
+                continue  # its answers count as stale
             try:
-                if method is not None:
-                    method.Params.model_validate_json(json.dumps(step.params), strict=True)
+                method.Params.model_validate_json(json.dumps(step.params), strict=True)
+                resolve(Arm(stack=(step,)), modality)
             except ValidationError as error:
                 first = error.errors()[0]
                 raise OutcomeFileError(
                     f"{where}.{'.'.join(map(str, first['loc']))}: {first['msg']}"
                 ) from None
+            except InvalidMethod as error:
+                raise OutcomeFileError(f"job.arms.{place}: {error}") from None
+
+
+def _check_sweep(expansion: Expansion, outcomes: Sequence[Outcome]) -> None:
+    """Raise `StoreError` for a sweep that asks nothing of what the outcomes answer."""
+    asked = {comparison.question_id for comparison in expansion.comparisons}
+    own = [
+        outcome
+        for outcome in outcomes
+        if asked & {comparison.question_id for comparison in outcome.job.comparisons()}
+    ]
+    others = count(len(outcomes) - len(own), "outcome")
+    if not own:
+        raise StoreError(
+            f"--sweep {expansion.sweep.name}: none of {others} is of one of its comparisons, and"
+            " nothing is imported; name the sweep that they were measured for, or leave it out"
+        )
+    if len(own) < len(outcomes):
+        typer.echo(f"note: {others} of other sweeps than {expansion.sweep.name}", err=True)
 
 
 def import_published(names: Iterable[Path], *, db: str | None) -> None:
@@ -383,4 +429,4 @@ def merge(
             state += f" as {sweep.here}, since {sweep.name} is another sweep here"
         typer.echo(f"sweep {sweep.name} {state}")
     came = count(merged.attempts, "attempt")
-    typer.echo(f"{came} came from {other}, {merged.known} were here already")
+    typer.echo(f"{came} came from {other}, {merged.known} already here")

@@ -41,6 +41,7 @@ from store.schema.tables import (
 )
 from store.write.analysis_pool import spread_over
 from store.write.calibrations import newest_calibration
+from sweeps.model.flags import COUNTS_UNCHECKED
 from sweeps.model.identity import canonical
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
@@ -249,7 +250,9 @@ class AttemptWriter:
             self.raw = [row for store in STORES.values() for row in store(self.kind).rows(outcome)]
         except ValueError as error:
             raise StoreError(f"the outcome of job {self.job_id} is not stored: {error}") from error
-        content = hashlib.sha256(self.payload.encode())
+        # what is known where it is imported makes no other outcome of it
+        flags = [flag for flag in outcome.flags if flag != COUNTS_UNCHECKED]
+        content = hashlib.sha256(to_json({**data, "flags": flags}, inf_nan_mode="constants"))
         for value in (value for _, columns in self.raw for value in columns.values()):
             content.update(value if isinstance(value, bytes) else str(value).encode())
         self.digest = content.hexdigest()

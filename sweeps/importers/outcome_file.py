@@ -6,7 +6,8 @@ import json
 import math
 import operator
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, get_args
 
@@ -14,13 +15,17 @@ from pydantic import ValidationError
 
 from sweeps.errors import UserError
 from sweeps.model.flags import FLAGS
+from sweeps.model.job import Pair
 from sweeps.model.kinds import KINDS, Payload
 from sweeps.model.metrics import find_metric
 from sweeps.model.outcome import SAME_COUNTS, YEAR_3000, ArmOutcome, Outcome
 from sweeps.model.profile import ArmProfile
+from sweeps.stats.quality import predictions_problem, scores_problem
 
 YEAR_S = 31_557_600.0
 """Nothing that is measured takes longer."""
+FIRST_S = 1_735_689_600.0
+"""The beginning of 2025, before which nothing was measured by this project."""
 LARGEST_FIGURE = 1e15
 """No figure is further from zero, in its own unit."""
 MAX_THREADS = 8192
@@ -47,9 +52,14 @@ RANGES_OF_VALUES: tuple[tuple[str, float, float], ...] = (
     ("arms.solved.*", -LARGEST_FIGURE, LARGEST_FIGURE),
     ("arms.metrics.n", 0, 2**31 - 1),
     ("arms.metrics.*", -LARGEST_FIGURE, LARGEST_FIGURE),
-    ("system_*", -LARGEST_FIGURE, LARGEST_FIGURE),
+    ("system_*temperature*", -273, 1e3),
+    ("system_*cores", 0, MAX_THREADS),
+    ("system_*mhz*", 0, 1e5),
+    ("system_*clock*", 0, 1e5),
+    ("system_*.threads_*", 0, 1),
+    ("system_*", 0, LARGEST_FIGURE),
     ("profiles.changes.*", -LARGEST_FIGURE, LARGEST_FIGURE),
-    ("*_at", 0, YEAR_3000),
+    ("*_at", FIRST_S, YEAR_3000),
     ("arms.parameters", 1, LARGEST_FIGURE),
     ("arms.trainable_parameters", 0, LARGEST_FIGURE),
     ("arms.batch", 1, 2**31 - 1),
@@ -75,8 +85,11 @@ UNITS = {"ms": ("ms", "s"), "B": ("B", "MiB"), "MiB": ("B", "MiB")}
 """Units in which a worker may report a metric that is declared in one of these; others only in
 their own."""
 MAX_FIGURES = {
+    **dict.fromkeys(("images/s", "1/s", "GB/s", "J", "W", "GMAC", "bit"), LARGEST_FIGURE),
     **dict.fromkeys(("ms", "s"), YEAR_S * 1e3),
     **dict.fromkeys(("B", "MiB"), YEAR_S * 1e9),
+    "%": 100.0,
+    "degree": 180.0,
 }
 """The most of figures that are never below zero, by their unit."""
 
@@ -94,7 +107,9 @@ def read_outcome(text: str) -> Outcome:
         given = json.loads(text)
     except ValidationError as error:
         first = error.errors()[0]
-        raise OutcomeFileError(f"{_place(first['loc'])}: {first['msg']}") from None
+        given = first["input"]
+        value = "" if isinstance(given, dict | list) else f"{given!r:.40}: "
+        raise OutcomeFileError(f"{_place(first['loc'])}: {value}{first['msg']}") from None
     except (ValueError, RecursionError) as error:
         raise OutcomeFileError(f"the whole: {error}") from None
     for problem in (*_impossible(given), *_contradictions(outcome)):
@@ -147,10 +162,11 @@ def _contradictions(outcome: Outcome) -> Iterator[str]:
     for unknown in sorted(timed - known):
         yield f"arms: lack arm {unknown}, which was timed"
     for index, profile in enumerate(profiles):
-        yield from _of_profile(profile, len(job.arms), f"profiles.{index}")
+        yield from _of_profile(profile, job.pairs, f"profiles.{index}")
     for name in get_args(Payload):
         if getattr(outcome, name) is not None and name != kind.payload:
             yield f"{name}: a job of kind {job.kind} has {kind.payload}"
+    yield from _of_data(outcome)
     for name in samples.series if samples else ():
         if find_metric(name) is None:
             yield f"samples.series.{name}: no metric has this name"
@@ -165,9 +181,32 @@ def _contradictions(outcome: Outcome) -> Iterator[str]:
                 yield f"arms.{index}.{name}: a job of kind {job.kind} needs it"
 
 
+def _of_data(outcome: Outcome) -> Iterator[str]:
+    images, texts = outcome.predictions, outcome.text_scores
+    protocol = outcome.job.protocol
+    if images is not None and (problem := predictions_problem(images)):
+        yield f"predictions: {problem}"
+    if images is not None and images.images > (protocol.images or images.images):
+        yield f"predictions.images: {images.images}, expected {protocol.images} at most"
+    if texts is not None and (problem := scores_problem(texts)):
+        yield f"text_scores: {problem}"
+    for name, data in (("predictions", images), ("text_scores", texts)):
+        pairs = {(pair.baseline, pair.arm) for pair in data.pairs} if data is not None else set()
+        if unasked := pairs - {*outcome.job.pairs}:
+            yield f"{name}.pairs: {min(unasked)}, expected one of job.pairs"
+    for name in ("seconds", "rounds"):
+        column = [each or 0 for each in (outcome.system_series or {}).get(name, ())]
+        if sorted(column) != column:
+            yield f"system_series.{name}: {column[:5]}, expected to rise"
+
+
 def _of_condition(outcome: Outcome) -> Iterator[str]:
     job, kind = outcome.job, KINDS[outcome.job.kind]
-    device = outcome.environment.device
+    device, version = outcome.environment.device, kind.protocol_version
+    if job.protocol_version > version:
+        yield f"job.protocol_version: {job.protocol_version}, expected {version} at most"
+    if outcome.ended_at > (last := time.time() + YEAR_S):
+        yield f"ended_at: {outcome.ended_at:.0f}, expected {last:.0f} at most, in a year from now"
     if job.condition.device != device:
         yield f"environment.device: {device}, and the job is for {job.condition.device}"
     for name in (*kind.required, *(["image_size"] if kind.modality == "vision" else [])):
@@ -195,9 +234,10 @@ def _times(outcome: Outcome) -> Iterator[tuple[str, float]]:
         yield name, max(profile.wall_s or 0, profile.profiled_wall_s or 0, ran)
 
 
-def _of_profile(profile: ArmProfile, arms: int, where: str) -> Iterator[str]:
-    if profile.baseline is not None and profile.baseline >= arms:
-        yield f"{where}.baseline: arm {profile.baseline}; the job has arms 0 to {arms - 1}"
+def _of_profile(profile: ArmProfile, pairs: Sequence[Pair], where: str) -> Iterator[str]:
+    baselines = [pair.baseline for pair in pairs if pair.arm == profile.arm]
+    if profile.baseline is not None and profile.baseline not in baselines:
+        yield f"{where}.baseline: {profile.baseline}, expected one of {baselines}, by job.pairs"
     total, wall = sum(profile.times.values()), profile.wall_s
     close = wall is None or math.isclose(total, wall, rel_tol=0.01, abs_tol=1e-9)
     if profile.times and not close:
@@ -222,7 +262,8 @@ def _of_metrics(arm: ArmOutcome, where: str) -> Iterator[str]:
         if units and each.unit not in units:
             yield f"{where}: {each.name} in {each.unit[:40]!r}, expected {' or '.join(units)}"
         if each.unit in MAX_FIGURES and not 0 <= each.value <= MAX_FIGURES[each.unit]:
-            yield f"{where}: {each.name} of {each.value:g} {each.unit}"
+            most = f"0 to {MAX_FIGURES[each.unit]:g}"
+            yield f"{where}: {each.name} of {each.value:g} {each.unit}, expected {most}"
         if not _bounded(each.low, each.low or 0, each.high):
             yield f"{where}: the interval of {each.name} is from {each.low} to {each.high}"
     if (arm.trainable_parameters or 0) > (arm.parameters or 0):

@@ -85,7 +85,10 @@ ImageSize = Annotated[
 
 def _sorted_numbers(values: Any) -> Any:
     """Names with numbers, from a mapping or pairs, by name; 64.0 is 64."""
-    pairs = sorted(values.items() if isinstance(values, Mapping) else values)
+    try:
+        pairs = sorted(dict(values).items())
+    except TypeError:
+        raise ValueError(f"{values!r:.40} does not map names to numbers") from None
     for name, number in pairs:
         if isinstance(number, bool) or not isinstance(number, int | float) or not isfinite(number):
             raise ValueError(f"{name} needs a number, not {number!r}")

@@ -37,6 +37,7 @@ def _slowed(meaning: str, advice: str) -> Flag:
     return Flag(meaning, wrong=True, quarantine=True, advice=advice)
 
 
+COUNTS_UNCHECKED = "counts_unchecked"
 FLAGS: Mapping[str, Flag] = {
     "contended": Flag(
         "other processes used the cores or the GPU: intervals are wider, and on a quiet machine"
@@ -124,6 +125,11 @@ FLAGS: Mapping[str, Flag] = {
     "isolated_run_skipped": Flag("no time was left for a process of the arm's own, or it failed"),
     "unreadable_images": Flag("some images could not be read and were left out"),
     "zeroshot_unavailable": Flag("a requested zero-shot task could not run here"),
+    COUNTS_UNCHECKED: Flag(
+        "it was imported where its model or a method is not known, so that its tokens and MACs are"
+        " as stated",
+        harmless=True,
+    ),
     "no_effect": Flag(
         "the method removed nothing at this size: the arm does what the baseline does",
         harmless=True,

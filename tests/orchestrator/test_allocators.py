@@ -5,8 +5,9 @@ query over both.
 import re
 from pathlib import Path
 
-from orchestrator.commands.import_files import import_files
+from store.open.engine import connect
 from store.read.user_sql import run_query
+from store.write.record import record_imported
 from sweeps.model.condition import Overrides
 from sweeps.model.job import DENSE, Arm
 from sweeps.model.outcome import Environment, MetricValue
@@ -19,12 +20,13 @@ RESERVED = {"default": (100.0, 90.0), "expandable_segments:True": (80.0, 90.0)}
 
 
 def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
-    """Outcomes of the two environments are imported into one store, and the documented query
+    """Outcomes of the two environments are recorded in one store, and the documented query
     distinguishes them, row by row.
     """
     job = a_generation_job(
         arms=[Arm(overrides=Overrides(kv_cache="virtual"))], baselines=[DENSE], model="llama-15m"
     )
+    outcomes = []
     for number, (allocator, reserved) in enumerate(RESERVED.items()):
         facts = {"torch": "2.0"} | ({} if allocator == "default" else {"allocator": allocator})
         environment = Environment(device="cuda", device_name="Imaginary GPU", facts=facts)
@@ -44,11 +46,9 @@ def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
             )
             for arm, value in zip(outcome.arms, reserved, strict=True)
         )
-        (tmp_path / f"{number}.json").write_text(
-            outcome.model_copy(update={"arms": arms, "job": on_gpu}).model_dump_json()
-        )
+        outcomes.append(outcome.model_copy(update={"arms": arms, "job": on_gpu}))
     store = str(tmp_path / "both.db")
-    import_files([tmp_path], db=store)
+    record_imported(connect(store), outcomes)
     requested = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)
     assert len(requested) == 1
     found = run_query(store, requested[0])

@@ -10,12 +10,16 @@ import pytest
 
 from orchestrator.commands.import_files import file_format
 from store.errors import StoreError
+from sweeps.model.outcome import Outcome
 from tests.fixtures.device_traces import a_trace
 from tests.fixtures.ncu_tables import CASTS, PREAMBLE, details_page, raw_page
 from tests.fixtures.nsys_exports import write_nsys
-from tests.fixtures.outcomes import OUTCOME
-from tests.orchestrator.commands import breakeven
+from tests.orchestrator.commands import ROOT, breakeven
 
+REAL = (ROOT / "tests" / "fixtures" / "real_outcomes.jsonl").read_text().splitlines()
+OUTCOME = next(
+    outcome for outcome in map(Outcome.model_validate_json, REAL) if outcome.job.kind == "latency"
+)
 COMPARISON_ID = OUTCOME.job.comparison_ids()[0]
 MARKS = (f"breakeven:comparison:{COMPARISON_ID}", "breakeven:side:arm", "breakeven:arm:1")
 
@@ -30,7 +34,7 @@ def profiles(folder: Path) -> int:
 def outcome_file(tmp_path: Path) -> Path:
     """An outcome of the comparison that `MARKS` name."""
     path = tmp_path / "outcome.json"
-    path.write_text(OUTCOME.model_copy(update={"failures": ()}).model_dump_json())
+    path.write_text(OUTCOME.model_dump_json())
     return path
 
 
@@ -46,7 +50,7 @@ def test_outcome_and_profiles_in_one_import(tmp_path: Path, outcome_file: Path) 
     first = breakeven("import", *names, folder=tmp_path)
     assert (first.returncode, first.stderr) == (0, "")
     lines = first.stdout.splitlines()
-    assert lines[0] == "1 outcomes imported"
+    assert lines[0] == "1 outcome imported"
     assert lines[1].startswith(
         f"trace.sqlite: imported; the arm of comparison {COMPARISON_ID}: topk"
     )
@@ -60,7 +64,7 @@ def test_outcome_and_profiles_in_one_import(tmp_path: Path, outcome_file: Path) 
 
     second = breakeven("import", *names, folder=tmp_path)
     assert second.stdout.count("in the store already, nothing changed") == 2
-    assert "0 outcomes imported, 1 were in the store already" in second.stdout
+    assert "0 outcomes imported, 1 in the store already" in second.stdout
     assert profiles(tmp_path) == 2
 
 

@@ -30,12 +30,12 @@ def test_merge_tells_what_came(stores: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         "sweep one came",
-        "1 attempt came from b.db, 1 were here already",
+        "1 attempt came from b.db, 1 already here",
     ]
     again = breakeven("merge", "b.db", "--db", "a.db", folder=stores)
     assert again.stdout.splitlines() == [
         "sweep one was here already",
-        "0 attempts came from b.db, 2 were here already",
+        "0 attempts came from b.db, 2 already here",
     ]
     assert (stores / "b.db").read_bytes() == before
     report = breakeven("report", "one", "--db", "a.db", folder=stores)

@@ -21,7 +21,8 @@ from tests.workers.saved_llm import saved, written
 from tests.workers.vision_jobs import QUICK, compared
 from workers import methods
 from workers.arms.generation_workload import Run
-from workers.measure.readings import counter_value, metric_value
+from workers.measure.readings import counter_value
+from workers.measure.samples import metric_value
 from workers.run import run
 
 ROOT = Path(workers.kinds.__file__).parents[2]
@@ -97,7 +98,7 @@ KIND = '''
     from functools import partial
     from workers.kinds.latency import LatencyKind
     from workers.kinds.timed_job import ArmMetrics, run_timed
-    from workers.measure.readings import median_time
+    from workers.measure.samples import median_time
     def run(job):
         return run_timed(job, partial(Twice, pass_seconds=0.05))
     class Twice(LatencyKind):

@@ -15,7 +15,8 @@ from sweeps.model.outcome import ANSWERING_FAILURES, Outcome
 from tests.workers.scripted_arm import scripted_arm as method_files
 from tests.workers.vision_jobs import DENSE, MODEL, PASS_S, SIZE, TOPK, job, metrics, reasons
 from workers.errors import alarm
-from workers.kinds.latency import consistent, possible
+from workers.kinds.latency import consistent
+from workers.measure.samples import possible
 from workers.models.runtime import Forwards
 from workers.run import run
 

@@ -11,6 +11,7 @@ from sweeps.model.job import Arm, Job
 from sweeps.model.method import LanguageNetwork
 from sweeps.model.outcome import ArmOutcome, MetricValue
 from workers import methods
+from workers.arms.counts import stage_metrics
 from workers.arms.generation_workload import (
     Passage,
     Run,
@@ -23,7 +24,8 @@ from workers.arms.generation_workload import (
 from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised
 from workers.data.text import DOCS, corpus
 from workers.errors import DataError, Unsupported
-from workers.measure.readings import counter_value, metric_value
+from workers.measure.readings import counter_value
+from workers.measure.samples import metric_value
 from workers.models.language import LanguageModel, shared_language
 from workers.models.llama_cpp import LlamaCpp
 from workers.models.quantised import bytes_per_weight, integer_weights
@@ -87,7 +89,7 @@ class LanguageArm(PreparedArm):
         return read * each
 
     def outcome(self) -> ArmOutcome:
-        run, passages = self.first, self.workload.passages
+        run, passages, work = self.first, self.workload.passages, (self.prompt, self.decoded)
         forced = self.workload.decoding == "teacher_forcing"
         short = any(
             len(text) < len(passage.continuation)
@@ -96,13 +98,13 @@ class LanguageArm(PreparedArm):
         metrics = [
             metric_value("characters", run.characters),
             metric_value("tokens_decoded", run.decoded),
-            *self._stages(),
+            *stage_metrics(self._macs, self._overhead, *work),
         ]
         return describe(
             self.index,
             self.model.model,
-            macs=self._macs(self.prompt, self.decoded),
-            macs_overhead=self._overhead(self.prompt, self.decoded),
+            gmacs=self._macs(*work) / 1e9,
+            gmacs_overhead=self._overhead(*work) / 1e9,
             integer_weights=integer_weights(self.model.model),
             batch=self.sequences,
             tokens=self.prompt,
@@ -117,20 +119,6 @@ class LanguageArm(PreparedArm):
                 text_too_short=short,
             ),
         )
-
-    def _stages(self) -> list[MetricValue]:
-        """GMACs of one sequence until its first token, and of each further one on average: the
-        network's and the methods' own.
-        """
-        found = []
-        for name, count in (("gmacs", self._macs), ("gmacs_overhead", self._overhead)):
-            first = count(self.prompt, 0)
-            further = (count(self.prompt, self.decoded) - first) / max(self.decoded, 1)
-            found += [
-                metric_value(f"{name}_ttft", first / 1e9),
-                metric_value(f"{name}_tpot", further / 1e9),
-            ]
-        return found
 
     def _macs(self, prompt: int, decoded: int) -> float:
         return self.base.macs(prompt, decoded) - (self.skipped if decoded else 0)

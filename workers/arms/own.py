@@ -31,8 +31,8 @@ from sweeps.model.outcome import ArmOutcome, MetricValue
 from workers.arms.prepared import PreparedArm, compile_limit, describe
 from workers.errors import WrongResultError
 from workers.measure.optional import optional
-from workers.measure.readings import metric_value
 from workers.measure.results import NotComparableError, first_difference
+from workers.measure.samples import metric_value
 from workers.measure.timer import synchronise
 from workers.models.runtime import alone
 from workers.models.share_weights import DTYPES
@@ -259,8 +259,8 @@ class OwnArm(PreparedArm):
         }
         if not isinstance(self.model, nn.Module) or self.macs is None:
             return ArmOutcome(arm=self.index, threads=torch.get_num_threads(), **known)
-        each = self.macs / self.condition.batch_size
-        return describe(self.index, self.model, macs=each, macs_overhead=0.0, **known)
+        gmacs = self.macs / self.condition.batch_size / 1e9
+        return describe(self.index, self.model, gmacs=gmacs, gmacs_overhead=0.0, **known)
 
 
 def prepare_own(job: Job, index: int, workload: OwnWorkload, results: dict[int, Any]) -> OwnArm:

@@ -59,21 +59,17 @@ def describe(
     index: int,
     model: nn.Module,
     *,
-    macs: float,
-    macs_overhead: float,
     integer_weights: int = 0,
     **fields: Any,
 ) -> ArmOutcome:
-    """The outcome of an arm that ran as `model`; `macs` are the network's on the tokens it read,
-    `macs_overhead` its methods' own, and `integer_weights` are no parameters of the module.
+    """The outcome of an arm that ran as `model`, whose `integer_weights` are no parameters of the
+    module.
 
     Inference switches requires_grad off, so it does not show what is trainable; fine-tuning trains
     every floating-point parameter.
     """
     return ArmOutcome(
         arm=index,
-        gmacs=macs / 1e9,
-        gmacs_overhead=macs_overhead / 1e9,
         parameters=integer_weights + sum(parameter.numel() for parameter in model.parameters()),
         trainable_parameters=sum(
             parameter.numel() for parameter in model.parameters() if parameter.is_floating_point()

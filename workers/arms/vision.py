@@ -16,9 +16,10 @@ from sweeps.model.method import Network
 from sweeps.model.outcome import ArmOutcome, MetricValue
 from workers import methods
 from workers.arms.budget import BudgetSolution, solve
+from workers.arms.counts import vision_counts
 from workers.arms.prepared import PreparedArm, check_finite, compile_limit, describe, raised
 from workers.errors import Unsupported
-from workers.measure.readings import metric_value
+from workers.measure.samples import metric_value
 from workers.measure.timer import synchronise
 from workers.models.exported import INPUTS, Exported
 from workers.models.runtime import (
@@ -75,26 +76,22 @@ class VisionArm(PreparedArm):
         return ()
 
     def outcome(self) -> ArmOutcome:
-        size = self.condition.pixels
+        blocks, network, own = self.trace.blocks, self.network, self.condition
+        counts = vision_counts(self.solved, network, own, blocks, self.trace.final)
         return describe(
             self.index,
             self.model,
-            macs=self.network.macs(size, self.trace.blocks, self.trace.final),
-            macs_overhead=methods.method_macs(self.solved.arm, self.network, size),
             batch=self.trace.batch,
-            tokens=self.network.patch_tokens(size),
             tokens_final=self.trace.final,
-            trace=self.trace.blocks,
             first_call_s=self.first_call_s,
             metrics=self._of_the_runtime(),
-            solved=self.solved.values,
-            implementation=methods.chosen_implementation(self.solved.arm, self.condition),
+            implementation=methods.chosen_implementation(self.solved.arm, own),
             flags=raised(
-                token_trace_mismatch=self.trace.blocks
-                != methods.promised_tokens(self.solved.arm, self.network, size),
-                no_effect=methods.without_effect(self.solved.arm, self.network, size),
-                consistency_check_failed=self.trace.batch != self.condition.batch_size,
+                token_trace_mismatch=blocks != counts["trace"],
+                no_effect=methods.without_effect(self.solved.arm, network, own.pixels),
+                consistency_check_failed=self.trace.batch != own.batch_size,
             ),
+            **{**counts, "trace": blocks},
         )
 
 

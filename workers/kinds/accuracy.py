@@ -26,7 +26,7 @@ from sweeps.model.outcome import (
     Predictions,
     pack,
 )
-from sweeps.stats.quality import compare_predictions, share
+from sweeps.stats.quality import compare_predictions
 from workers.arms.prepared import check_finite, raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.data import data_hash, images
@@ -37,7 +37,7 @@ from workers.errors import DataError, Unsupported
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.item_job import ItemKind, run_items
 from workers.measure.environment import cores
-from workers.measure.readings import estimated, metric_value
+from workers.measure.samples import accuracy_metrics, estimated, metric_value
 from workers.models.exported import CALIBRATION
 from workers.models.share_weights import DTYPES
 from workers.models.vision import shared_vision
@@ -335,8 +335,7 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
         )
 
     def _own(self, index: int) -> list[MetricValue]:
-        rank = np.concatenate(self.evaluated[index]["rank"])
-        metrics = [estimated("top1", share(rank == 0)), estimated("top5", share(rank < 5))]
+        metrics = accuracy_metrics(self.predictions, index)
         diversity = np.concatenate(self.evaluated[index].get("diversity", [np.empty(0)]))
         if (finite := diversity[np.isfinite(diversity)]).size:
             metrics.append(metric_value("diversity", float(finite.mean()), n=finite.size))

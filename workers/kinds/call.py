@@ -7,12 +7,12 @@ from typing import Any
 
 from sweeps.model.job import Job
 from sweeps.model.outcome import Samples
-from sweeps.stats.timing import outliers
 from workers.arms.own import OwnArm, OwnWorkload, prepare_own
 from workers.arms.prepared import raised
 from workers.kinds.failures import FailureCollector, KindResult
-from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
-from workers.measure.readings import median_time, metric_value, peak_memory
+from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
+from workers.measure.readings import peak_memory
+from workers.measure.samples import sampled_metrics
 from workers.measure.timer import repeat
 
 MEMORY_CALLS = 3
@@ -47,9 +47,7 @@ class CallKind(TimedKind[OwnArm]):
         return contextlib.nullcontext()
 
     def read(self, arm: OwnArm, samples: Samples) -> ArmMetrics:
-        walls = own_times(samples.seconds, samples, arm)
-        share = metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls))
-        return ArmMetrics([median_time("latency", walls), share])
+        return ArmMetrics(sampled_metrics(samples, arm.index))
 
 
 def _memory(arm: OwnArm) -> ArmMetrics:

@@ -19,25 +19,23 @@ from torch import Tensor
 
 from sweeps.model.job import PASS_SECONDS, Arm, Job
 from sweeps.model.outcome import MetricValue, Samples
-from sweeps.stats.timing import median, outliers
+from sweeps.stats.timing import median
 from workers.arms.generation_workload import EnoughStepsError
 from workers.arms.language import LanguageArm, counters, cut_texts, prepare_language
 from workers.arms.prepared import raised
 from workers.errors import Unsupported
 from workers.kinds.failures import FailureCollector, KindResult
-from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
+from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
 from workers.kv_caches import cache_memory
 from workers.measure.environment import module_variables
 from workers.measure.interleaved import BLOCK_SAMPLES, WARMUP_S
 from workers.measure.optional import optional
 from workers.measure.peaks import bandwidth
 from workers.measure.readings import (
-    estimated,
     measured_energy,
-    median_time,
-    metric_value,
     peak_memory,
 )
+from workers.measure.samples import estimated, median_time, metric_value, sampled_metrics
 from workers.measure.timer import repeat
 
 LONG_S = 0.2
@@ -123,10 +121,7 @@ class GenerationKind(TimedKind[LanguageArm]):
         base_tokens = sum(len(arm.base.tokenizer.encode(text)) for text in runs[-1].texts)
         prefill_s = np.array([run.ttft_s - run.encoding_s for run in runs])
         metrics = [
-            *(
-                median_time(name, own_times(rows, samples, arm))
-                for name, rows in samples.series.items()
-            ),
+            *sampled_metrics(samples, arm.index),
             metric_value("tpot_p95", float(np.quantile(steps_s, 0.95)) * 1e3, n=steps_s.size),
             estimated("prefill_tokens_per_s", median(first.prompt_tokens / prefill_s)),
             estimated("decode_tokens_per_s", median(arm.sequences / tpot_s)),
@@ -134,7 +129,6 @@ class GenerationKind(TimedKind[LanguageArm]):
             estimated("base_tokens_per_s", median(base_tokens / seconds)),
             median_time("tokenizer_s", [run.tokenizer_s for run in runs]),
             estimated("achieved_gb_per_s", median(arm.weight_bytes / tpot_s), 1e-9),
-            metric_value("outlier_share", float(outliers(seconds).mean()), n=seconds.size),
             *counters(arm.model),
         ]
         with optional("bandwidth of the memory"):

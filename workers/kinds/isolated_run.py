@@ -11,7 +11,8 @@ import torch
 from sweeps.model.job import Job
 from workers.arms.language import build_language, cut_texts, workload
 from workers.measure.process_state import use_threads
-from workers.measure.readings import metric_value, peak_memory
+from workers.measure.readings import peak_memory
+from workers.measure.samples import metric_value
 from workers.measure.timer import synchronise
 from workers.models.share_weights import kept_models
 

@@ -15,20 +15,24 @@ from torch import Tensor
 from sweeps.model.condition import Dtype
 from sweeps.model.job import PASS_SECONDS, Job
 from sweeps.model.outcome import Samples
-from sweeps.stats.timing import median, outliers
 from workers.arms.prepared import raised
 from workers.arms.vision import ImageInputs, VisionArm, prepare_vision
 from workers.kinds.failures import FailureCollector, KindResult
-from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, own_times, run_timed
+from workers.kinds.timed_job import ArmMetrics, SoloPass, TimedKind, run_timed
 from workers.measure.optional import optional
 from workers.measure.peaks import measure_peaks
 from workers.measure.readings import (
-    estimated,
     measured_energy,
     measures_energy,
-    median_time,
-    metric_value,
     peak_memory,
+)
+from workers.measure.samples import (
+    burst_times,
+    metric_value,
+    own_times,
+    possible_times,
+    sampled_metrics,
+    steady_throughput,
 )
 from workers.measure.timer import repeat
 from workers.models.runtime import Forwards, count_forwards
@@ -39,9 +43,6 @@ BURST = 4
 """Samples in one go, by which throughput is measured."""
 STEADY_VISITS = 3
 """First visits of a process to a job that measure it: one alone may be disturbed."""
-CLOCKS_DIFFER, EVENT_S = 1e-3, 1e-6
-"""How far the clock of CUDA events and the host's may differ: as a share, and for the two events of
-a sample."""
 MEMORY_FORWARDS = 3
 """In which the peak of memory is reached; a GPU is waited for after as many."""
 
@@ -112,13 +113,11 @@ class LatencyKind(TimedKind[VisionArm]):
             yield
 
     def read(self, arm: VisionArm, samples: Samples) -> ArmMetrics:
-        walls = own_times(samples.seconds, samples, arm)
+        walls = own_times(samples.seconds, samples, arm.index)
         each = samples.inner[0] + self.job.warm
         called = len(walls) * each
         if samples.bursts is not None:
-            steady_s = np.array(samples.bursts)[
-                :, list(dict.fromkeys(samples.arms)).index(arm.index)
-            ]
+            steady_s = burst_times(samples, arm.index)
             called += len(steady_s) * (BURST * samples.inner[0] + self.job.warm)
             self.steady.ratios.setdefault(arm.index, []).append(
                 float(np.median(steady_s) / np.median(walls))
@@ -127,24 +126,18 @@ class LatencyKind(TimedKind[VisionArm]):
         ratio = metric_value(
             "steady_ratio", statistics.median(self.steady.ratios[arm.index]), n=self.steady.bursts
         )
-        # a later visit: its throughput is that of its own state of the machine, as its latency is
-        if samples.bursts is None:
-            steady_s = ratio.value * walls
+        # of a later visit its throughput is that of its own state of the machine, as its latency is
         metrics = [
-            estimated("throughput", median(arm.condition.batch_size / steady_s)),
+            steady_throughput(samples, arm.index, arm.condition.batch_size, ratio.value),
             ratio,
-            median_time("latency", walls),
-            metric_value("outlier_share", float(outliers(walls).mean()), n=len(walls)),
+            *sampled_metrics(samples, arm.index),
         ]
         counted = self.counted[arm.index]
         seen = Forwards(
             sum(each.forwards for each in counted), sum(each.images for each in counted)
         )
         sound = consistent(seen, called, arm.condition.batch_size)
-        if samples.event_seconds is not None:
-            devices = own_times(samples.event_seconds, samples, arm)
-            metrics.append(median_time("device_latency", devices))
-            sound = sound and possible(devices, walls, samples.inner[0])
+        sound = sound and possible_times(samples, arm.index)
         return ArmMetrics(metrics, raised(consistency_check_failed=not sound))
 
     def finish(self, result: KindResult) -> KindResult:
@@ -178,16 +171,6 @@ class LatencyKind(TimedKind[VisionArm]):
             metrics,
             raised(memory_unmeasured=not memory, consistency_check_failed=not sound),
         )
-
-
-def possible(device_s: FloatArray, wall_s: FloatArray, inner: int) -> bool:
-    """Whether times between CUDA events, per forward of samples of `inner`, can lie inside the wall
-    times around them.
-
-    Two clocks: events have a resolution of about 0.5 us, and the drivers' time stamps drift by
-    parts in a thousand at most.
-    """
-    return bool((device_s <= wall_s * (1 + CLOCKS_DIFFER) + EVENT_S / inner).all())
 
 
 def consistent(counted: Forwards, called: int, batch: int) -> bool:

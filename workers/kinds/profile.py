@@ -29,7 +29,7 @@ from workers.measure.profiling import (
     profile_phase,
     profile_rounds,
 )
-from workers.measure.readings import metric_value
+from workers.measure.samples import wall_metric
 from workers.measure.timer import synchronise
 from workers.models.cpp_build import observed_functions
 from workers.models.share_weights import loaded_dtype
@@ -124,7 +124,7 @@ class PhaseProfiler(Generic[_A]):
                 visible=condition.device != "cpu" or condition.runtime == "eager",
             )
             self.found.append(profile)
-            metrics.append(metric_value(f"{phase}_wall", 1e3 * wall.seconds))
+            metrics.append(wall_metric(profile))
             possible = possible and sound
         return ArmMetrics(metrics, raised(consistency_check_failed=not possible))
 

@@ -41,7 +41,7 @@ from workers.data.text import Window, scoring_windows
 from workers.errors import Unsupported
 from workers.kinds.failures import FailureCollector, KindResult
 from workers.kinds.item_job import ItemKind, explain_timeout, run_items
-from workers.measure.readings import metric_value
+from workers.measure.samples import metric_value, text_metrics
 from workers.models.language import LanguageModel, shared_language
 
 
@@ -493,30 +493,25 @@ class QualityKind(ItemKind[ScoredArm, Window, ScoredText]):
     def _outcome(self, arm: ScoredArm) -> ArmOutcome:
         """With what it differs by from the first baseline that it is compared with."""
         windows = len(self.text)
-        nll, tokens = sum(arm.nll), sum(arm.tokens)
-        rows: dict[str, float] = {
-            "bits_per_byte": nll / (sum(self.bytes) * math.log(2)),
-            "perplexity": math.exp(min(nll / tokens, 700.0)),
-            "characters_scored": sum(self.characters),
-            "tokens_scored": tokens,
-        }
+        rows: dict[str, float] = {}
         first = self.differences.get(self.first[arm.index]) if arm.index in self.first else None
         if first is not None and (positions := sum(first.positions)):
             rows["agreement"] = 100 * sum(first.agree) / positions
             rows["kl"] = float(np.average(first.kl, weights=first.positions))
         prompt, decoded = round(float(np.mean(arm.context))), round(float(np.mean(arm.tokens)))
+        skipped = count_skipped_macs(arm.arm, arm.model, self.base.network, decoded, windows)
         return describe(
             arm.index,
             arm.model.model,
-            macs=self.base.macs(prompt, decoded)
-            - count_skipped_macs(arm.arm, arm.model, self.base.network, decoded, windows),
-            macs_overhead=methods.method_macs(arm.arm, self.base.network, prompt, decoded),
+            gmacs=(self.base.macs(prompt, decoded) - skipped) / 1e9,
+            gmacs_overhead=methods.method_macs(arm.arm, self.base.network, prompt, decoded) / 1e9,
             batch=1,
             tokens=prompt,
             tokens_final=prompt + decoded,
             trace=(),
             implementation=arm.model.implementation,
             metrics=(
+                *text_metrics(arm.nll, arm.tokens, self.bytes, self.characters),
                 *(metric_value(name, value, n=windows) for name, value in rows.items()),
                 *counters(arm.model),
             ),

@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import uuid4
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from sweeps.model.job import Job, Pair
 from sweeps.model.outcome import WAITED_S, ArmOutcome, MetricValue, Samples
@@ -380,14 +378,6 @@ def run_timed(
             system_series=seen.series,
         )
     )
-
-
-def own_times(
-    table: Sequence[Sequence[float]], samples: Samples, arm: PreparedArm
-) -> NDArray[np.float64]:
-    """The times of an arm in a table of the shape of the samples, of all its columns."""
-    columns = [column for column, index in enumerate(samples.arms) if index == arm.index]
-    return np.array(table)[:, columns].ravel()
 
 
 def _equal_arms(samples: Samples) -> dict[str, float]:
