@@ -211,8 +211,11 @@ def _compile_s(arms: pd.DataFrame) -> dict[tuple[str, str], float]:
 
 
 def facts_text(row: ProvenanceRow) -> str:
-    """The facts of an environment in a line: `cores 2, python 3.12.1, torch 2.8`."""
-    return ", ".join(f"{name} {value}" for name, value in sorted(json.loads(row.facts).items()))
+    """The facts of an environment in a line: `cores 2, python 3.12.1, torch 2.8`; not which
+    specimen of a device it was.
+    """
+    facts = sorted(json.loads(row.facts).items())
+    return ", ".join(f"{name} {value}" for name, value in facts if not name.endswith("uuid"))
 
 
 def day(seconds: float) -> str:

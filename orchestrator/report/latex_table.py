@@ -208,9 +208,11 @@ def _method(report: Report) -> Iterator[str]:
     yield f"All figures were measured with Breakeven {source_version()}."
     for row in rows_of(report.provenance, ProvenanceRow):
         where = f"{count(int(row.attempts), 'job')} ran on {row.device_name} ({facts_text(row)})"
+        commit, dirty, _ = (row.commit or "unknown").partition("-dirty")
+        changed = " with changes" if dirty else ""
         yield (
             f"From {day(row.first)} to {day(row.last)} UTC, {where}, of the source at commit"
-            f" {row.commit or 'unknown'}."
+            f" {commit[:12]}{changed}."
         )
     if len(report.speedups):
         yield from _timing(report)

@@ -254,6 +254,20 @@ def test_latex_has_a_table_and_states_the_method(stored: Path) -> None:
     assert text.count(r"\begin{tabularx}") == 1
 
 
+def test_latex_names_no_specimen(tmp_path: Path) -> None:
+    """Neither the id of the one GPU nor the suffix of a tree with changes stands in a paper."""
+    outcomes, file = (
+        str(ROOT / "sweeps" / name)
+        for name in ("references/quickstart_gpu_h100.jsonl", "quickstart_gpu.yaml")
+    )
+    imported = breakeven("import", outcomes, "--sweep", file, "--device", "cuda", folder=tmp_path)
+    assert imported.returncode == 0, imported.stderr
+    text = breakeven("report", "quickstart_gpu", "--format", "latex", folder=tmp_path).stdout
+    assert re.search(r"of the source at commit [0-9a-f]{12} with changes\.", text)
+    assert "torch 2.11.0" in text
+    assert not re.search(r"uuid|GPU-[0-9a-f]{8}|-dirty|[0-9a-f]{16}", text)
+
+
 def test_columns_of_latex_are_chosen(stored: Path) -> None:
     """In the order given; few of them fit one of two columns of a page, and one that no table has
     is refused with those there are.

@@ -104,8 +104,11 @@ def test_points_lead_to_their_evidence(browser: Browser, folder: Path) -> None:
     context.close()
 
 
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+
+
 def test_sql_in_the_browser(browser: Browser, server: str, folder: Path) -> None:
-    """The example, an own query, one with an error; all of it without a request elsewhere. From disk
+    """The example, an own query, one with an error, one without an end; all of it without a request elsewhere. From disk
     the page names the web server that it needs.
     """
     context = offline(browser, server)
@@ -120,6 +123,9 @@ def test_sql_in_the_browser(browser: Browser, server: str, folder: Path) -> None
     page.locator("#sql").fill("SELECT absent FROM speedup")
     page.get_by_role("button", name="Run").click()
     expect(page.locator("#out")).to_contain_text("no such column: absent")
+    page.locator("#sql").fill(ENDLESS)
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("#out")).to_contain_text("The query was ended after 5 s", timeout=WAIT_MS)
     page.get_by_label("Example").select_option(label="Tables and columns")
     expect(page.locator(ROWS)).to_have_count(15)
     healthy(page, watch)

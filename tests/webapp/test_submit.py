@@ -124,7 +124,12 @@ def test_from_a_file_to_the_queue(store: str, tmp_path: Path, context: BrowserCo
             card = page.get_by_text("priority 7 · by <b>Ann (page)")
             expect(card).to_contain_text(f"1 tiny: {state}", timeout=WAIT_MS)
             assert find_submission(engine, 1).state == state
+        expect(page.get_by_text("Nothing is waiting or running")).to_have_count(0)
         page.get_by_role("button", name="Cancel").click()
+        sure = page.get_by_role("button", name="Cancel 1 tiny")
+        expect(sure).to_be_visible(timeout=WAIT_MS)
+        assert find_submission(engine, 1).state == "queued"
+        sure.click()
         expect(page.get_by_role("button", name="Cancel")).to_have_count(0, timeout=WAIT_MS)
         ended = find_submission(engine, 1)
         assert (ended.state, ended.why.endswith("(page)")) == ("cancelled", True)

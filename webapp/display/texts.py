@@ -31,6 +31,7 @@ SIGNS: Mapping[str, str | Callable[[re.Match[str]], str]] = {
     r"(?<![\w.=-])-(?=\d)": "−",
     r"^-$": "–",
     " -> ": " → ",
+    r"`([^`\n]+)`": r"\1",
     r"(?<![\w.,=[])\d{1,3}(?:,\d{3})+(?![\w,])": lambda found: found[0].replace(",", THIN_SPACE),
     r"(?<![\w.,])(\d+)(\d{3})(?=(?:\.\d+)? ms\b)": rf"\1{THIN_SPACE}\2",
     r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d)(?::[\d.]+)?(?:Z|\+00:00)?": lambda found: moment(

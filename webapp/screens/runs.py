@@ -80,7 +80,7 @@ def _cards() -> None:
     stays still.
     """
     now, jobs = time.time(), run_progress()
-    if not jobs:
+    if not jobs and not queueing.open_submissions():
         plain.sentence("Nothing is waiting or running.", "muted")
     found = sorted(queries.sweeps(), key=lambda sweep: not sweep["waiting"] + sweep["running"])
     shown = tuple(sweep["name"] for sweep in found[:MAX_CURVES])

@@ -128,11 +128,14 @@ def _show_submission(found: Submission) -> None:
     if not submissions_allowed():
         return
     pause = ("Resume", "queued") if found.state == "paused" else ("Pause", "paused")
-    for label, state in (pause, ("Cancel", "cancelled")):
-        if st.button(label, key=f"{label}-{found.id}"):
-            try:
-                change_submission(found.id, state)
-            except StoreError as problem:
-                plain.sentence(f"{problem}.")
-            else:
-                st.rerun(scope="fragment")
+    chosen = [pause[1]] if st.button(pause[0], key=f"{pause[0]}-{found.id}") else []
+    with st.popover("Cancel", key=f"ask-{found.id}"):
+        if st.button(f"Cancel {found.id} {found.name}", key=f"Cancel-{found.id}"):
+            chosen.append("cancelled")
+    for state in chosen:
+        try:
+            change_submission(found.id, state)
+        except StoreError as problem:
+            plain.sentence(f"{problem}.")
+        else:
+            st.rerun(scope="fragment")

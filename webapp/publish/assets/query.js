@@ -3,6 +3,9 @@ import sqlite3InitModule from "./sqlite3/index.mjs";
 
 const [sql, run, out, pick] = ["sql", "run", "out", "examples"].map((id) => document.getElementById(id));
 const MOST = 1000;
+const LIMIT_MS = 5000; // of a query, which else may never end
+const STEPS = 100000; // of SQLite between two looks at the clock
+let started = 0;
 
 async function open() {
   const [sqlite3, answer] = await Promise.all([sqlite3InitModule(), fetch("store.sqlite")]);
@@ -13,12 +16,14 @@ async function open() {
   const flags = capi.SQLITE_DESERIALIZE_FREEONCLOSE | capi.SQLITE_DESERIALIZE_READONLY;
   db.checkRc(capi.sqlite3_deserialize(db.pointer, "main", wasm.allocFromTypedArray(bytes), bytes.length,
     bytes.length, flags));
+  const late = () => (performance.now() - started > LIMIT_MS ? 1 : 0);
+  capi.sqlite3_progress_handler(db.pointer, STEPS, late, 0);
   return db;
 }
 
 function show(db) {
   const columns = [], rows = [];
-  const start = performance.now();
+  started = performance.now();
   try {
     const statement = db.prepare(sql.value);
     try {
@@ -28,7 +33,10 @@ function show(db) {
       statement.finalize();
     }
   } catch (problem) {
-    out.replaceChildren(note(problem.message, "warning"));
+    const late = performance.now() - started > LIMIT_MS;
+    const words = late ? `The query was ended after ${LIMIT_MS / 1000} s: a recursive one needs a LIMIT inside.`
+      : problem.message;
+    out.replaceChildren(note(words, "warning"));
     return;
   }
   const table = document.createElement("table");
@@ -51,7 +59,7 @@ function show(db) {
   scroll.tabIndex = 0;
   scroll.append(table);
   const more = rows.length === MOST ? `, the first ${MOST}` : "";
-  const words = `${rows.length} rows${more} in ${(performance.now() - start).toFixed(0)} ms`;
+  const words = `${rows.length} rows${more} in ${(performance.now() - started).toFixed(0)} ms`;
   out.replaceChildren(note(words, "soft"), scroll);
 }
 
