@@ -17,9 +17,10 @@ from orchestrator.commands.options import Database, DeviceOption
 from orchestrator.plan import planning
 from orchestrator.plan.planning import find_source, make_plan
 from orchestrator.plan.sites import Site
-from store.errors import StoreError, StoreOutageError
+from store.errors import NoStoreError, StoreError, StoreOutageError
 from store.open.engine import Engine, connect, connect_readonly
 from store.read.nsys_export import read_nsys
+from store.rows.location import location
 from store.write.merge import merge_stores
 from store.write.queue import progress
 from store.write.record import record_imported
@@ -183,7 +184,8 @@ def import_files(
     if outcomes or not traces:
         known = len(outcomes) - fresh
         typer.echo(
-            f"{fresh} outcomes imported" + (f", {known} were in the store already" if known else "")
+            f"{count(fresh, 'outcome')} imported"
+            + (f", {known} were in the store already" if known else "")
         )
     for each in recorded:
         _show(each)
@@ -373,7 +375,12 @@ def merge(
     db: Database = None,
 ) -> None:
     """Bring what another store measured into this one."""
-    source = connect_readonly(other)
+    if location(other) == location(db):
+        raise StoreError(f"{other} is the store itself; name another one to read")
+    try:
+        source = connect_readonly(other)
+    except NoStoreError:
+        raise StoreError(f"{other} does not exist; name the store to read") from None
     merged = merge_stores(connect(db), source)
     for sweep in merged.sweeps:
         state = "came" if sweep.new else "was here already"

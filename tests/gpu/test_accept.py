@@ -70,7 +70,7 @@ def test_acceptance_runs_on_a_bare_box_and_its_outcomes_are_imported(tmp_path: P
     ]
     command += ["--sweep", str(SWEEPS / "quickstart.yaml"), "--device", "cpu"]
     imported = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "1 outcomes imported" in imported
+    assert "1 outcome imported" in imported
     assert "linked to sweep quickstart" in imported
 
 

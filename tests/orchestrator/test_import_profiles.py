@@ -46,7 +46,7 @@ def test_outcome_and_profiles_in_one_import(tmp_path: Path, outcome_file: Path) 
     first = breakeven("import", *names, folder=tmp_path)
     assert (first.returncode, first.stderr) == (0, "")
     lines = first.stdout.splitlines()
-    assert lines[0] == "1 outcomes imported"
+    assert lines[0] == "1 outcome imported"
     assert lines[1].startswith(
         f"trace.sqlite: imported; the arm of comparison {COMPARISON_ID}: topk"
     )
