@@ -279,6 +279,9 @@ def publish_folder(
     """
     from webapp.publish.publication import publish
 
+    if address and not address.startswith(("http://", "https://")):
+        right = "is no URL; write where the folder will be found, such as https://example.org/runs/"
+        raise typer.BadParameter(f"{address!r} {right}", param_hint="--address")
     made = publish(*(folder, sweep or ()), url=db, samples=samples, address=address, say=typer.echo)
     changed, unchanged, removed = made
     typer.echo(f"{folder}: {changed} files changed, {unchanged} unchanged, {removed} removed")

@@ -134,7 +134,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--out",
         type=Path,
-        help="file for the outcome; for several jobs a folder, one file each, named like the job's",
+        help="file for the outcome of a job file; of several, or of a folder of them, a folder with"
+        " a file each, named like the job's",
     )
     parser.add_argument(
         "--arm",
@@ -158,7 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         jobs = _read(options.jobs)
         if options.arm is not None:
             return _trace(jobs, options.arm, options.forwards)
-        places = _places(options.out, [path for path, _ in jobs])
+        several = len(jobs) > 1 or any(path.is_dir() for path in options.jobs)
+        places = _places(options.out, [path for path, _ in jobs], several=several)
         answered, unfit = True, False
         with _only_outcomes() as stdout:
             for (path, job), place in zip(jobs, places, strict=True):
@@ -271,11 +273,13 @@ def _read(paths: Sequence[Path]) -> list[tuple[Path, Job]]:
     return jobs
 
 
-def _places(out: Path | None, paths: Sequence[Path]) -> list[Path | None]:
-    """The file for each job's outcome, or `None` for standard output. Raises `UsageError`."""
+def _places(out: Path | None, paths: Sequence[Path], *, several: bool) -> list[Path | None]:
+    """The file for each job's outcome, in a folder if there may be `several`, or `None` for
+    standard output. Raises `UsageError`.
+    """
     if out is None:
         return [None] * len(paths)
-    one_file = len(paths) == 1 and not out.is_dir()
+    one_file = not several and not out.is_dir()
     places = [out] if one_file else [out / path.name for path in paths]
     folder = places[0].parent
     if len(set(places)) < len(places):

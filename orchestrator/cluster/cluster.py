@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Self
 
 import psutil
 
-from orchestrator.cluster.connect import ClusterError, ClusterOutageError, Folder, start_ray
+from orchestrator.cluster.connect import ClusterError, ClusterOutageError, Folder, outage, start_ray
 from orchestrator.cluster.nodes import Node, check_node, excluded, node_name
 from orchestrator.host.worker_supervisor import WorkerConfig, WorkerFailure, WorkerSupervisor
 from sweeps.model.condition import Device
@@ -321,11 +321,15 @@ class Cluster:
                 folder.end_processes()
                 folder.remove()
             raise
+        import ray
+
         cluster = cls(config, folder, notify)
         try:
             cluster._discovery.discover_all()
-        except BaseException:
+        except BaseException as error:
             cluster.close()
+            if isinstance(error, ray.exceptions.RayError):  # such as of a GCS that was killed
+                raise outage("Ray was lost while it started", error) from error
             raise
         return cluster
 

@@ -288,9 +288,14 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
             if address
             else "Ray cannot be started here"
         )
-        cause = error.__cause__ or error
-        first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
-        raise ClusterOutageError(f"{problem}: {first.rstrip('.')}; {_LATER}") from error
+        raise outage(problem, error) from error
+
+
+def outage(problem: str, error: Exception) -> ClusterOutageError:
+    """The problem with the first line of Ray's own error, and when to try again."""
+    cause = error.__cause__ or error
+    first = next(iter(str(cause).strip().splitlines()), type(cause).__name__)
+    return ClusterOutageError(f"{problem}: {first.rstrip('.')}; {_LATER}")
 
 
 def join(address: str) -> tuple[str, str]:

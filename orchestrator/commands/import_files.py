@@ -17,9 +17,10 @@ from orchestrator.commands.options import Database, DeviceOption
 from orchestrator.plan import planning
 from orchestrator.plan.planning import find_source, make_plan
 from orchestrator.plan.sites import Site
-from store.errors import StoreError, StoreOutageError
+from store.errors import NoStoreError, StoreError, StoreOutageError
 from store.open.engine import Engine, connect, connect_readonly, disposing
 from store.read.nsys_export import read_nsys
+from store.rows.location import location
 from store.write.merge import merge_stores
 from store.write.queue import progress
 from store.write.record import record_imported
@@ -421,7 +422,13 @@ def merge(
     db: Database = None,
 ) -> None:
     """Bring what another store measured into this one."""
-    with disposing(connect_readonly(other)) as source, disposing(connect(db)) as engine:
+    if location(other) == location(db):
+        raise StoreError(f"{other} is the store itself; name another one to read")
+    try:
+        read_only = connect_readonly(other)
+    except NoStoreError:
+        raise StoreError(f"{other} does not exist; name the store to read") from None
+    with disposing(read_only) as source, disposing(connect(db)) as engine:
         merged = merge_stores(engine, source)
     for sweep in merged.sweeps:
         state = "came" if sweep.new else "was here already"

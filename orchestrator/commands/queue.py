@@ -17,11 +17,18 @@ from orchestrator.plan import planning
 from orchestrator.plan.planning import command_options, find_source
 from store.errors import StoreError
 from store.open.engine import Engine, connect, connect_readonly, disposing
+from store.read.queries import find_sweep
 from store.write import submissions
 from store.write.submissions import Submission
 from sweeps.model.condition import Device
+from sweeps.number_format import count
 
-Number = Annotated[int, typer.Argument(metavar="ID", help="Number that `submit` printed.")]
+Submitted = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID|NAME", help="Number that `submit` printed, or the sweep's name: its newest one."
+    ),
+]
 Priority = Annotated[int, typer.Option(help="The largest comes first, and stops what is smaller.")]
 
 
@@ -76,7 +83,7 @@ def _write_array(file: Path, db: str | None, device: Device | None, folder: Path
     (folder / "array.sbatch").write_text(script, encoding="utf-8")
     options = f"--sweep {shlex.quote(str(file))}{command_options(db, device or 'cuda')}"
     typer.echo(
-        f"{len(jobs)} jobs in {folder}/jobs; next, where Slurm is: cd {folder} && sbatch"
+        f"{count(len(jobs), 'job')} in {folder}/jobs; next, where Slurm is: cd {folder} && sbatch"
         f" array.sbatch; then here: breakeven import --watch {folder}/outcomes {options}"
     )
 
@@ -92,6 +99,8 @@ def retry(
     """Queue a stored sweep again, for its failed or flagged comparisons."""
     if failed == flagged:
         raise typer.BadParameter("choose one of them", param_hint="--failed, --flagged")
+    with _store(db, new=False) as engine:
+        find_sweep(engine, name)
     _submit(Path(name), db, priority, ["--remeasure", "--only", "failed" if failed else "flagged"])
 
 
@@ -100,6 +109,10 @@ def _submit(file: Path, db: str | None, priority: int, options: list[str]) -> No
     name = source.load(auto="cpu").sweep.name
     text = source.text or source.path.read_text(encoding="utf-8")
     with _store(db) as engine:
+        for there in submissions.submissions(engine):
+            if (there.name, there.text, [*there.options]) == (name, text, options):
+                typer.echo(f"{_state(there)}: it is in the queue already, and is not queued again")
+                return
         number = submissions.submit_to_queue(
             engine, name, text, options, priority=priority, by=_me()
         )
@@ -134,30 +147,31 @@ def serve(
     raise typer.Exit(code)
 
 
-def cancel(number: Number, db: Database = None) -> None:
+def cancel(submitted: Submitted, db: Database = None) -> None:
     """Take a sweep out of the queue; a server that runs it stops it. What is measured stays."""
-    _change(db, number, "cancelled")
+    _change(db, submitted, "cancelled")
 
 
-def pause(number: Number, db: Database = None) -> None:
+def pause(submitted: Submitted, db: Database = None) -> None:
     """Keep a sweep from being run until `resume`."""
-    _change(db, number, "paused")
+    _change(db, submitted, "paused")
 
 
-def resume(number: Number, db: Database = None) -> None:
+def resume(submitted: Submitted, db: Database = None) -> None:
     """Queue a paused sweep again, in its former place."""
-    _change(db, number, "queued")
+    _change(db, submitted, "queued")
 
 
-def logs(number: Number, db: Database = None) -> None:
+def logs(submitted: Submitted, db: Database = None) -> None:
     """Print what the run of a submitted sweep printed, its last part."""
     with _store(db, new=False) as engine:
-        found = submissions.find_submission(engine, number)
+        found = submissions.find_submitted(engine, submitted)
     typer.echo(found.log or _state(found), nl=not found.log.endswith("\n"))
 
 
-def _change(db: str | None, number: int, state: str) -> None:
+def _change(db: str | None, submitted: str, state: str) -> None:
     with _store(db, new=False) as engine:
+        number = submissions.find_submitted(engine, submitted).id
         typer.echo(_state(submissions.change_state(engine, number, state, f"by {_me()}")))
 
 

@@ -430,7 +430,8 @@ def plan(
     if jobs is not None:
         paths = planning.write_jobs(left.jobs, jobs)
         how = f"python -m workers.run {shlex.quote(str(jobs))} --out outcomes"
-        typer.echo(f"{len(paths)} job files in {jobs}; run them with: {how}", err=form == "json")
+        written = f"{count(len(paths), 'job file')} in {jobs}"
+        typer.echo(f"{written}; run with: {how}", err=form == "json")
 
 
 def _warn(warnings: Iterable[str]) -> None:

@@ -166,7 +166,7 @@ def reanalyse_stored(
             find_sweep(engine, name)
         with Display(text_table.output()) as display:
             derived = reanalyse(engine, name, processes=processes, show=display.advance)
-        typer.echo(f"{derived} comparisons analysed again")
+        typer.echo(f"{count(derived, 'comparison')} analysed again")
         label_stored_arms(engine, params_label)
 
 

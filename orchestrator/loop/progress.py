@@ -197,7 +197,7 @@ class Display:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("comparisons"),
+            TextColumn("measurements"),
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
             console=console,
@@ -253,9 +253,7 @@ class Display:
         if event.what == "waiting" and (since := self._running.pop(event.job, None)) is not None:
             self._waiting[event.job] = since
             self._waited.add(event.job)
-            self._bar.update(
-                self._task, description=f"waiting for its host: {job_label(event.job)}"
-            )
+            self._wait_line(f"{job_label(event.job)}: {event.message}")
         if event.what == "begun" and self._waiting.pop(event.job, None) is not None:
             self._begin(event.job, now)
         plain = not self._console.is_terminal
@@ -267,7 +265,7 @@ class Display:
             self._print(Text(text, style="dim"))
         elif event.outcome is not None:
             self._show_outcome(event.job, event.outcome, now)
-        elif event.message:
+        elif event.message and (plain or event.what != "waiting"):
             if event.what in {"retried", "split", "taken", "dropped"}:
                 self._forget(event.job)
             text = (
@@ -343,8 +341,14 @@ class Display:
         names = [holder.owner for holder in holders]
         if names != self._named or now - self._printed >= SILENT_S:
             self._named = names
-            for holder in holders:
-                self._print(Text(f"waiting: {holder}", style="yellow"))
+            if not self._console.is_terminal:
+                for holder in holders:
+                    self._print(Text(f"waiting: {holder}", style="yellow"))
+        self._wait_line("; ".join(map(str, holders)))
+
+    def _wait_line(self, text: str) -> None:
+        """Show what is waited for in the line of the bar, which the next look rewrites."""
+        self._bar.update(self._task, description=f"waiting: {text}")
 
     def _left_words(self, now: float) -> str:
         left = 0.0 if self._left is None else max(0.0, self._left[0] - (now - self._left[1]))

@@ -554,6 +554,7 @@ def describe_plan(
     repeated = len(plan.left_ids) - (plan.requested - plan.answered)
     passes = max((job.protocol.passes for job in expansion.jobs), default=1)
     visited = f" ({passes} passes)" if passes > 1 else ""
+    visits = sum(len(job.pairs) for job in plan.jobs)
     lines = [
         f"{expansion.sweep.name}: {expansion.sweep.question}",
         f"{count(expansion.points, 'point')} x {count(len(arms), 'arm')},"
@@ -563,6 +564,7 @@ def describe_plan(
         f"{answered_text(plan)} in this environment"
         + (f", {repeated} of them to be measured again" if repeated > 0 else "")
         + f"; {count(len(plan.jobs), 'job')} left"
+        + (f" with {count(visits, 'measurement')}" if visits > len(plan.left_ids) else "")
         + (f", at most {duration(plan.upper_bound_s)} on an idle machine" if plan.jobs else ""),
     ]
     if files := plan.files:

@@ -86,14 +86,17 @@ def answer_sections(report: Report) -> Iterator[Section]:
         yield Section(title="Answers", lines=lines, note=BREAK_EVEN_NOTE if curves else "")
 
 
-def cautions_of(report: Report) -> Iterator[str]:
-    """What the speed-ups do not show, a sentence for each reason."""
+def cautions_of(report: Report, *, load: bool = True) -> Iterator[str]:
+    """What the speed-ups do not show, a sentence for each reason; of `load` and a slow host only
+    where no other line is about them.
+    """
     points = [(arm_label_of(row), row) for row in report.points]
     yield from peak_caution(peak_share(rows_of(report.main_speedups, PointRow), report.peaks))
     yield from mean_caution(points)
     yield from states_caution(points)
-    yield from load_caution(row.flags for row in report.points)
-    yield from slow_caution(report.speedups["host_speed"].dropna())
+    if load:
+        yield from load_caution(row.flags for row in report.points)
+        yield from slow_caution(report.speedups["host_speed"].dropna())
 
 
 def answers_elsewhere(report: Report) -> Iterator[str]:
@@ -402,12 +405,14 @@ def flag_steps(report: Report, sweep: str = "") -> Iterator[str]:
     """Sentences on flagged results alone."""
     file, flagged = sweep or f"{quote(report.name)}{report.options}", _flagged(report)
     advice = {flag: FLAGS[flag].advice for flag in flagged if flag in FLAGS and FLAGS[flag].advice}
-    for flag, comparisons in sorted(flagged.items()):
-        if flag in advice:
-            yield (
-                f"{_comparisons_have(comparisons)} the flag {flag}: {advice[flag]}: breakeven run"
-                f" {file} --retry-flagged"
-            )
+    if advice:
+        named, many = sorted(advice), len(advice) > 1
+        affected = set().union(*(flagged[flag] for flag in named))
+        right = "run again when the machine is quiet" if many else advice[named[0]]
+        yield (
+            f"{_comparisons_have(affected)} the flag{'s' if many else ''} {' or '.join(named)}:"
+            f" {right}: breakeven run {file} --retry-flagged"
+        )
     if others := sorted(
         set(flagged) - set(advice) - {name for name, flag in FLAGS.items() if flag.harmless}
     ):

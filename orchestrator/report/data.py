@@ -120,6 +120,11 @@ class Report:
         """Those by the first metric of their kind."""
         return self.speedups[self.speedups["metric"].isin(MAIN_METRICS)]
 
+    @property
+    def holds_values(self) -> bool:
+        """Whether anything was measured."""
+        return any(map(len, (*self.compared, self.arms, self.profiles)))
+
     @cached_property
     def hosts(self) -> Mapping[tuple[str, str], str]:
         """The label of each environment and host; empty where there is only one."""

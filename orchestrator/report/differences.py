@@ -25,7 +25,7 @@ from sweeps.analysis.labels import TASK, Conclusion, conclude_change, conclude_i
 from sweeps.analysis.rows import EffectRow
 from sweeps.model.kinds import KINDS, KindSpec, kinds_of
 from sweeps.model.metrics import METRICS, MetricSpec, compared
-from sweeps.number_format import format_number, with_interval
+from sweeps.number_format import count, format_number, with_interval
 from sweeps.stats.quality import KL_COVERAGE
 from sweeps.text.condition_text import describe_condition
 from sweeps.text.effects import effect_word
@@ -209,6 +209,6 @@ def _task(row: TaskRow) -> str:
     """`piqa_acc 0.612 → 0.598, drop +0.014 [-0.002, +0.030] on 1838 documents: unclear`."""
     values = f"{row.metric.removeprefix('zeroshot_')} {row.value_baseline:.3f} → {row.value:.3f}"
     if row.task_drop is None:
-        return f"{values} on {row.n:.0f} documents"
+        return f"{values} on {count(int(row.n), 'document')}"
     drop = conclude_interval(TASK, row.task_drop, row.task_drop_low, row.task_drop_high)
-    return f"{values}, drop {drop.numbers} on {row.n:.0f} documents: {effect_word(drop)}"
+    return f"{values}, drop {drop.numbers} on {count(int(row.n), 'document')}: {effect_word(drop)}"

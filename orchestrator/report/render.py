@@ -53,7 +53,7 @@ _FAILURE_COLUMNS = (
 def _failure_sections(report: Report) -> Iterator[Section]:
     if failures := rows_of(report.failures, FailureRow):
         yield Section(title="No measurement", columns=_FAILURE_COLUMNS, rows=failures)
-    if not failures and not any(map(len, (*report.compared, report.profiles))):
+    if not failures and not report.holds_values:
         yield Section(title="nothing measured yet")
 
 

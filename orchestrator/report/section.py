@@ -2,6 +2,7 @@
 format it is rendered in.
 """
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -51,6 +52,20 @@ class Section(NamedTuple):
     def cells(self) -> list[tuple[str, ...]]:
         """The text of every cell, by row."""
         return [tuple(column.cell(row) for column in self.columns) for row in self.rows]
+
+
+HINT_WIDTH = 118
+"""Characters of a line of a hint, behind its indent."""
+_COMMAND = ": breakeven "
+
+
+def hint_lines(hint: str) -> list[str]:
+    """A hint in lines of `HINT_WIDTH`; a command at its end is in one line, however long it is."""
+    words, _, command = hint.rpartition(_COMMAND)
+    lines = textwrap.wrap(words or command, HINT_WIDTH - 1, break_long_words=False)
+    if words and len(lines[-1] + _COMMAND + command) > HINT_WIDTH:
+        return [*lines[:-1], f"{lines[-1]}:", f"  breakeven {command}"]
+    return [*lines[:-1], lines[-1] + _COMMAND + command] if words else lines
 
 
 def style_of(word: str) -> str:

@@ -37,10 +37,10 @@ _P = TypeVar("_P", bound=SpeedupRow)
 FIELD_AXES = ("batch_size", "threads")
 """Axes that are numbers of the condition, the size being fixed."""
 _NAMED = (
-    ("model", "{}"),
-    ("batch_size", "batch {:.0f}"),
-    ("threads", "{:.0f} threads"),
-    ("baseline", "against {}"),
+    ("model", str),
+    ("batch_size", "batch {:.0f}".format),
+    ("threads", lambda number: count(int(number), "thread")),
+    ("baseline", "against {}".format),
 )
 """Columns that are named where they differ between curves."""
 POINTS_SHARE = (
@@ -281,7 +281,7 @@ def distinctions(
     for name, form in _NAMED:
         value = vars(row)[name]
         if name != axis and among[name].nunique() > 1 and value is not None:
-            yield form.format(value)
+            yield form(value)
 
 
 def shown_curves(break_evens: pd.DataFrame) -> pd.DataFrame:

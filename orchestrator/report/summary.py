@@ -4,7 +4,7 @@ columns.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from math import sqrt
 from shlex import quote
 from statistics import median
@@ -14,7 +14,14 @@ import pandas as pd
 
 from orchestrator.report import answers, differences, speedup
 from orchestrator.report.data import PointRow, Report
-from orchestrator.report.section import Column, Section, TextLine, filled_columns, style_of
+from orchestrator.report.section import (
+    Column,
+    Section,
+    TextLine,
+    filled_columns,
+    hint_lines,
+    style_of,
+)
 from store.rows.frames import groups, rows_of
 from sweeps.analysis.labels import Finding, conclude_speedup
 from sweeps.analysis.memory_limits import memory_limits
@@ -106,10 +113,11 @@ def summary_sections(report: Report, todo: Iterable[str] | None = None) -> Itera
     if not conditions:
         yield from islice(differences.difference_sections(report), MAX_CONDITIONS)
     lines = [TextLine(line) for line in answers.answers_elsewhere(report)]
-    lines += [TextLine(line, "yellow") for line in _notes(report, todo)]
+    notes = chain.from_iterable(map(hint_lines, _notes(report, todo)))
+    lines += [TextLine(line, "yellow") for line in notes]
     command = f"breakeven report {quote(report.name)}{report.options} --detail"
     rest = f"every point, cost model, memory, audit: {command}"
-    lines.append(TextLine(rest, "dim"))
+    lines += [TextLine(line, "dim") for line in hint_lines(rest)]
     yield Section(title="", lines=lines)
 
 
@@ -288,7 +296,8 @@ def _realised_cell(arm: ArmSummary, size: float) -> str:
 
 def _notes(report: Report, todo: Iterable[str] | None) -> Iterator[str]:
     """What limits the answer, what failed, and the first step to do next."""
-    cautions = list(answers.cautions_of(report))
+    flagged = any(True for _ in answers.flag_steps(report))
+    cautions = list(answers.cautions_of(report, load=not flagged))
     yield from cautions[:MAX_NOTES]
     if len(cautions) > MAX_NOTES:
         yield f"and {count(len(cautions) - MAX_NOTES, 'caution')} more: --detail"
@@ -300,10 +309,14 @@ def _notes(report: Report, todo: Iterable[str] | None) -> Iterator[str]:
             f"{number} × {reason}"
             for reason, number in report.failures["reason"].value_counts().items()
         )
+        nothing = "" if report.holds_values else "nothing has a measured value: "
         yield (
-            f"{count(len(report.failures), 'comparison')} without a measurement ({reasons}):"
-            " --detail"
+            f"{nothing}{count(len(report.failures), 'comparison')} without a measurement"
+            f" ({reasons}): --detail"
         )
+    elif not report.holds_values:
+        run = f"breakeven run {quote(report.name)}{report.options}"
+        yield f"nothing is measured yet; this measures it: {run}"
     if len(limits) > MAX_NOTES:
         yield f"and {count(len(limits) - MAX_NOTES, 'arm')} more out of memory: --detail"
     steps = answers.next_steps_of(report) if todo is None else todo

@@ -71,6 +71,20 @@ def find_submission(engine: Engine, number: int) -> Submission:
     raise StoreError(f"{display_name(engine.url)} has no submission {number}; see: status")
 
 
+def find_submitted(engine: Engine, given: str) -> Submission:
+    """The submission of that number, or the newest one of a sweep of that name, an open one if
+    there is one. Raises `StoreError`.
+    """
+    if given.isdecimal():
+        return find_submission(engine, int(given))
+    is_open = SUBMISSION.c.state.in_(OPEN)
+    newest = select(SUBMISSION.c.id).where(SUBMISSION.c.name == given).limit(1)
+    order = is_open.desc(), SUBMISSION.c.id.desc()
+    for number in fetch_values(engine, newest.order_by(*order)):
+        return find_submission(engine, number)
+    raise StoreError(f"{display_name(engine.url)} has no submission of {given}; see: status")
+
+
 def take_next(engine: Engine, above: int | None = None) -> Submission | None:
     """Mark the first queued submission running for this process; only one of a priority `above`
     that number, if given. Those of servers that have died are queued again before.

@@ -198,6 +198,8 @@ TRAINED_ON_DEMAND = ("digits_vit_64", "digits_vit_256", *TRAINED_LANGUAGE)
 weights exist."""
 MIN_NEW = 2
 """New tokens of a sequence: the time of those after the first is measured."""
+BATCH_AXIS = "batch_size"
+"""The field along which curves of all models run where it varies, and which needs no size."""
 OWN_RUNTIMES: tuple[Runtime, ...] = ("eager", "compile")
 OWN_DTYPES: tuple[Dtype, ...] = ("float32", "bfloat16", "float16")
 PLACEHOLDER = "PATH"
@@ -475,7 +477,7 @@ class OwnModels:
         if self.x_axis is None and self.files.has(file, TOKENS):
             counted = self.files.signature(f"{file}:{TOKENS}").names
             return (TOKENS, *sorted(set(self.free_names) & set(counted)))
-        if (first := self.x_axis or next(iter(free), None)) is None:
+        if (first := self.x_axis or next(iter(free), None)) in (None, BATCH_AXIS):
             return None
         tied = (name for group in self.groups if first in group for name in group)
         return first, *sorted(set(free) & set(tied) - {first})
@@ -490,6 +492,8 @@ class OwnModels:
     def x_axis_problem(self) -> str | None:
         """Why it is not clear along what curves run."""
         free = [name for name in self.varied if name in self.free_names]
+        if self.x_axis == BATCH_AXIS and BATCH_AXIS in self.varied:
+            return None
         if self.x_axis is not None and self.x_axis not in self.free_names:
             return unknown_word("axis", self.x_axis, list(free or self.free_names))
         for model in self.models:

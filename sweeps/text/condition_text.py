@@ -30,7 +30,7 @@ PARTS = (
     "{runtime}",
     "{kv_cache} cache",
     "on {device_name}{place}{exclusive}",
-    "{threads:.0f} threads{waiting}{pinned}",
+    "{counted_threads}{waiting}{pinned}",
     "against {baseline}",
 )
 """What a title holds of a condition, in order; a part with a field that the condition lacks is left
@@ -94,6 +94,8 @@ def condition_parts(condition: Mapping[str, Any], place: str = "") -> list[str]:
     waiting = {"active": ", spinning while they wait", "passive": ", asleep while they wait"}
     known["waiting"] = waiting.get(str(known.get("wait_policy")), "")
     known["pinned"] = ", each on a core of its own" if known.get("pinning") == "cores" else ""
+    if "threads" in known:
+        known["counted_threads"] = count(int(known["threads"]), "thread")
     parts = [known["model"].rpartition("/")[2]]
     if "weights" in known:
         weights = "random weights" if known["weights"] == "random" else "weights {weights}"

@@ -7,9 +7,17 @@ from typing import Any
 
 import pytest
 
-from orchestrator.report.answers import decisions_of, flag_steps, legend, next_steps_of
+from orchestrator.report.answers import (
+    cautions_of,
+    decisions_of,
+    flag_steps,
+    legend,
+    next_steps_of,
+)
 from orchestrator.report.data import Report, load_report
 from orchestrator.report.render import ReportFormat
+from orchestrator.report.section import HINT_WIDTH, hint_lines
+from orchestrator.report.summary import summary_sections
 from store.open.engine import connect
 from store.write.record import record
 from store.write.submission import NewSweep, submit_sweep
@@ -91,3 +99,34 @@ def test_doubtful_answers_name_the_command(measured: Report) -> None:
     assert list(flag_steps(altered(measured, flags="token_trace_mismatch"))) == [
         "1 comparison has the flag token_trace_mismatch, which workers/README.md explains (Flags)"
     ]
+
+
+def test_a_contended_run_has_one_hint(measured: Report) -> None:
+    """Several flags of a busy machine are one line, and the first screen has no other on it; hints
+    are at most 120 wide, and a command stands in one line.
+    """
+    busy = altered(measured, flags="contended,slow_state,low_priority", host_speed=0.5)
+    (step,) = flag_steps(busy, "x.yaml")
+    assert step == (
+        "1 comparison has the flags contended or low_priority or slow_state: run again when the"
+        " machine is quiet: breakeven run x.yaml --retry-flagged"
+    )
+    assert "measured beside other programs" in " ".join(cautions_of(busy))
+    (*_, notes) = summary_sections(busy)
+    shown = [line.text for line in notes.lines]
+    assert max(map(len, shown)) <= HINT_WIDTH
+    assert sum("quiet" in line or "host" in line for line in shown) == 1
+    assert any(
+        line.startswith("  breakeven run sweep") and line.endswith("--retry-flagged")
+        for line in shown
+    )
+
+
+def test_hints_are_wrapped_and_commands_are_not() -> None:
+    """A long hint continues on further lines; what is to be copied is never broken."""
+    command = "breakeven run " + "x" * 150
+    lines = hint_lines(f"{'word ' * 60}end: {command}")
+    assert lines[-1] == f"  {command}"
+    assert max(map(len, lines[:-1])) <= HINT_WIDTH
+    assert " ".join(lines[:-1]) == f"{'word ' * 60}end:"
+    assert hint_lines("short: breakeven app") == ["short: breakeven app"]

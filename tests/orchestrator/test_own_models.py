@@ -96,3 +96,12 @@ def test_files_that_are_missing(folder: Path) -> None:
     assert line.endswith(
         "mine.yaml:4: defaults.model: sort.py: cannot be read: No such file or directory"
     )
+
+
+def test_curves_may_run_along_the_batch_size(folder: Path) -> None:
+    """`x_axis: batch_size` is accepted where the sweep varies it, and refused where it does not."""
+    text = SWEEP.replace("axes: {length: [64, 1024]}", "axes: {length: [64], batch_size: [1, 2]}")
+    (folder / "mine.yaml").write_text(f"{text}x_axis: batch_size\n")
+    assert "2 points x 1 arm" in planned(folder)
+    (folder / "mine.yaml").write_text(f"{SWEEP}x_axis: batch_size\n")
+    assert "unknown axis 'batch_size'" in breakeven("plan", "mine.yaml", folder=folder).stderr

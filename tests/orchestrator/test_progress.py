@@ -2,6 +2,7 @@
 
 import io
 import platform
+import re
 
 import pytest
 from rich.console import Console
@@ -9,6 +10,7 @@ from rich.console import Console
 from orchestrator.cluster.nodes import Node
 from orchestrator.loop.dispatcher import Event
 from orchestrator.loop.progress import SILENT_S, Display
+from orchestrator.plan.planning import describe_plan
 from store.read.runs import run_progress, seconds_left
 from store.rows.owners import owner
 from store.write import queue
@@ -17,7 +19,7 @@ from sweeps.model.outcome import Failure
 from sweeps.number_format import duration
 from tests.orchestrator import worker_entrypoints
 from tests.orchestrator.conftest import Store, job
-from tests.orchestrator.sites import claimed_elsewhere
+from tests.orchestrator.sites import SITES, claimed_elsewhere, planned
 
 CPU = {"cpu": worker_entrypoints.ENVIRONMENTS["cpu"]}
 NODE = Node(platform.node(), environments=CPU, node_id="1", devices=("cpu",), cpus=2, gpus=0)
@@ -120,3 +122,39 @@ def test_a_failure_is_printed_once_for_all_visits(now: list[float]) -> None:
             display(Event("answered", NODE, visit, failed))
     lines = [line for line in shown.getvalue().splitlines() if line.startswith("  a: ")]
     assert lines == ["  a: wrong_result: at visit 0", "  a: crash: at visit 2"]
+
+
+def test_a_wait_is_one_line_of_a_terminal(store: Store, now: list[float]) -> None:
+    """Waits for a host and for other runs are shown in the line of the bar, which is rewritten, and
+    print no further lines; in a file they are lines.
+    """
+    shown = {}
+    for terminal in (True, False):
+        file, waiting = io.StringIO(), job("a")
+        console = Console(file=file, width=200, force_terminal=terminal)
+        with Display(console) as display:
+            display.expect([waiting])
+            display(Event("started", NODE, waiting))
+            for pid in range(5):
+                display(Event("waiting", NODE, waiting, message=f"process {pid} has the host"))
+                display.waiting([queue.LeaseHolder(f"elsewhere:{pid}:1", 1, 2.0)])
+                now[0] += 1
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue())
+        shown[terminal] = [line for line in plain.splitlines() if "begins when" in line]
+        assert "waiting: " in plain
+    assert [len(shown[terminal]) for terminal in (True, False)] == [0, 5]
+
+
+def test_the_header_counts_what_the_progress_counts(store: Store) -> None:
+    """Of a sweep in passes the plan names how many measurements are left, the bar's total."""
+    visits = [
+        job("a", "b", image_size=size, passes=3).model_copy(update={"round": turn})
+        for turn in range(3)
+        for size in (32, 48)
+    ]
+    plan = planned(store, SITES, visits)
+    assert "; 6 jobs left with 12 measurements" in describe_plan(plan)
+    with Display(Console(file=io.StringIO())) as display:
+        display.expect(plan.jobs)
+        assert display._bar.tasks[0].total == 12
+    assert "; 2 jobs left" in describe_plan(planned(store, SITES, [job("a"), job("b")]))

@@ -45,7 +45,9 @@ def test_merge_tells_what_came(stores: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "right"),
     [
-        (("merge", "missing.db", "--db", "a.db"), "missing.db"),
+        (("merge", "missing.db", "--db", "a.db"), "missing.db does not exist; name the store"),
+        (("merge", "a.db", "--db", "./a.db"), "a.db is the store itself; name another one"),
+        (("publish", "site", "--db", "a.db", "--address", "notaurl"), "'notaurl' is no URL"),
         (("publish", "text.db", "--db", "a.db"), "is a file; name a folder"),
         (("publish", "site", "--sweep", "ones", "--db", "a.db"), "did you mean one?"),
         (("publish", "/proc/none/site", "--db", "a.db"), "choose a folder that is writable"),

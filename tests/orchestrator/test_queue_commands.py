@@ -185,3 +185,24 @@ def test_a_sweep_that_fails_alike_is_paused(tmp_path: Path) -> None:
     assert states(tmp_path)["failing"] == "paused"
     assert states(tmp_path)["tiny"] == "answered"
     assert "the method's own mistake" in command(tmp_path, "status", "failing")
+
+
+def test_a_submission_is_named_by_its_sweep_too(tmp_path: Path) -> None:
+    """The newest open one of that name; what is queued already is not queued again."""
+    for name in ("first", "second"):
+        submitted(tmp_path, name)
+    again = command(tmp_path, "submit", str(tmp_path / "second.yaml"))
+    assert "2 second: queued, priority 0: it is in the queue already" in again
+    assert "2 second: paused" in command(tmp_path, "pause", "second")
+    assert "2 second: queued" in command(tmp_path, "resume", "second")
+    assert "2 second: cancelled" in command(tmp_path, "cancel", "second")
+    assert "2 second: cancelled" in command(tmp_path, "logs", "second")
+    assert "3 second: queued" in command(tmp_path, "submit", str(tmp_path / "second.yaml"))
+    assert "3 second: cancelled" in command(tmp_path, "cancel", "second")
+    for arguments, right in (
+        (("cancel", "third"), "has no submission of third; see: status"),
+        (("retry", "nosuch", "--failed"), "contains no sweep called nosuch"),
+    ):
+        done = in_process(*arguments, "--db", "q.db", folder=tmp_path)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+        assert right in done.stderr

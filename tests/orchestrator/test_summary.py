@@ -13,9 +13,11 @@ from orchestrator.report.answers import cautions_of
 from orchestrator.report.data import load_report
 from orchestrator.report.render import render_table
 from orchestrator.report.summary import MAX_ARMS, MAX_CONDITIONS, MAX_SIZES, summary_sections
+from store.open.engine import connect
+from store.write.submission import NewSweep, submit_sweep
 from sweeps.model.condition import Overrides
 from sweeps.model.job import Arm
-from sweeps.model.outcome import MetricValue
+from sweeps.model.outcome import Failure, MetricValue
 from sweeps.model.profile import Peaks
 from tests.orchestrator import vision_fixtures as vision
 from tests.orchestrator.commands import breakeven
@@ -146,3 +148,28 @@ def test_a_baseline_far_below_the_peak_is_named(tmp_path: Path) -> None:
         assert (line in found) is named
         assert ("GFLOP/s" in found) is named
     assert "GFLOP/s" not in "; ".join(cautions_of(report))
+
+
+def test_a_report_without_values_states_that(tmp_path: Path) -> None:
+    """What was never run names the command; where every arm failed that stands before the
+    reasons.
+    """
+    requested = vision.job("latency", [vision.topk(0.2)])
+    failures = (Failure(arm=1, reason="unsupported", message="not here"),)
+    failed = vision.outcome(requested).model_copy(update={"failures": failures, "samples": None})
+    engine = connect(str(tmp_path / "empty.db"))
+    submit_sweep(engine, NewSweep("sweep", "text", "Pays?"), requested.comparisons(), [])
+    engine.dispose()
+    for report, line in (
+        (
+            load_report(str(tmp_path / "empty.db"), "sweep"),
+            "nothing is measured yet; this measures",
+        ),
+        (
+            report_of(tmp_path / "failed.db", failed),
+            "nothing has a measured value: 1 comparison without a measurement (1 × unsupported)",
+        ),
+    ):
+        assert not report.holds_values
+        (*_, notes) = summary_sections(report)
+        assert notes.lines[0].text.startswith(line)

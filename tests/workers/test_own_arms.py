@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import torch
 
 from sweeps.model.condition import Condition
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.outcome import Outcome
+from workers.arms.own import OwnWorkload
 from workers.run import run
 
 MODEL = """
@@ -223,3 +225,33 @@ def test_where_the_time_of_a_call_goes(monkeypatch: pytest.MonkeyPatch) -> None:
         for profile in (dense, fused)
     ]
     assert products == [2, 1]
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm")
+def test_a_model_that_cannot_be_copied_is_built_anew() -> None:
+    """A weight-normalised module, whose weight is computed, gives each arm a model of its own with
+    equal weights.
+    """
+    model = """
+import torch
+def build():
+    net = torch.nn.Linear(8, 8)
+    torch.nn.utils.weight_norm(net)
+    net(torch.ones(1, 8))
+    return net
+def inputs(): return torch.ones(4, 8)
+"""
+    job = Job(
+        kind="call",
+        condition=Condition(model="normed.py:build", threads=1),
+        arms=(DENSE, Arm(stack=(Step(method="normed_arms.py:same"),))),
+        pairs=(Pair(0, 1),),
+        protocol=Protocol(pairs_min=3, pairs_max=6, budget_s=0.1),
+        files={"normed.py": model, "normed_arms.py": "def same(model): return model\n"},
+    )
+    workload = OwnWorkload(job)
+    fresh = [workload.fresh(job.condition) for _ in range(2)]
+    first, second = (one.weight_g for one in fresh)
+    assert first is not second
+    assert torch.equal(first, second)
+    assert torch.equal(fresh[0].weight_v, workload.model.weight_v)

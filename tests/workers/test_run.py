@@ -139,6 +139,19 @@ def test_what_is_not_answered_shows_in_the_exit_code(
     assert "job.json: error:" in printed.err
 
 
+def test_a_folder_of_one_job_is_answered_in_a_folder(tmp_path: Path) -> None:
+    """What is written does not depend on how many jobs a folder holds."""
+    broken = job().model_copy(
+        update={"condition": job().condition.model_copy(update={"weights": "missing.pt"})}
+    )
+    (tmp_path / "jobs").mkdir()
+    file = write(tmp_path / "jobs/1.json", broken.model_dump_json())
+    assert main([str(tmp_path / "jobs"), "--out", str(tmp_path / "out")]) == 1
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["1.json"]
+    assert main([str(file), "--out", str(tmp_path / "single.json")]) == 1
+    assert (tmp_path / "single.json").is_file()
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -164,7 +164,11 @@ class OwnWorkload:
         if not isinstance(self.model, nn.Module):
             return self._build()
         with torch.inference_mode(mode=False):
-            model = copy.deepcopy(self.model)
+            try:
+                model = copy.deepcopy(self.model)
+            except RuntimeError:  # of tensors that are computed, as by torch.nn.utils.weight_norm
+                model = self._build()
+                model.load_state_dict(self.model.state_dict())
             return model.eval().to(condition.device, _dtype(condition))
 
     @cached_property
