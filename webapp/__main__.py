@@ -9,6 +9,7 @@ import sys
 import webbrowser
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Literal
@@ -132,6 +133,14 @@ def open_app(
             help="Let the page queue sweeps for `breakeven serve`, and cancel them; with a token.",
         ),
     ] = False,
+    base_path: Annotated[
+        str,
+        typer.Option(
+            metavar="/PATH",
+            help="Path under which a proxy passes this app on; the proxy keeps path and Host.",
+            show_default=False,
+        ),
+    ] = "",
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Do not open a browser window.")
     ] = False,
@@ -162,7 +171,9 @@ def open_app(
     token = token or ("" if local and not allow_submit else secrets.token_urlsafe(24))
     shown = "localhost" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - compared
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
-    address += f"/?token={token}" if token else ""
+    base = base_path.strip("/")
+    address += f"/{base}/" if base else "/"
+    address += f"?token={token}" if token else ""
 
     @asynccontextmanager
     async def announced(_: App) -> AsyncIterator[None]:
@@ -172,10 +183,10 @@ def open_app(
         yield
 
     LOGGING_CONFIG["loggers"]["uvicorn"]["level"] = "WARNING"
-    guard = Middleware(Guard, token=token, cookie=f"breakeven-{port}")
-    App(APP, middleware=[guard], lifespan=announced).run(
-        config={**STREAMLIT_OPTIONS, "server.address": host, "server.port": port}
-    )
+    say = partial(typer.echo, err=True)
+    guard = Middleware(Guard, say=say, token=token, cookie=f"breakeven-{port}")
+    given = {"server.address": host, "server.port": port, "server.baseUrlPath": base}
+    App(APP, middleware=[guard], lifespan=announced).run(config={**STREAMLIT_OPTIONS, **given})
 
 
 @commands.command("plot")

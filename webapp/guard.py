@@ -8,6 +8,8 @@ it, as Jupyter does: the first visit has the token in its address, later ones ha
 import base64
 import hmac
 import re
+from collections.abc import Callable
+from functools import lru_cache
 from hashlib import sha256
 from html import escape
 from ipaddress import ip_address
@@ -24,9 +26,13 @@ REFUSED = 403
 NEEDED = (
     "This app needs its token: open the address with ?token=... that 'breakeven app' printed.\n"
 )
-FOREIGN = "This request comes from a page of another address, which may not read this app.\n"
+FOREIGN = (
+    "A page of {origin} may not read this app at {host}; a proxy must pass on the Host that the"
+    " browser sends (nginx: proxy_set_header Host $http_host), and a path with --base-path /PATH.\n"
+)
 OTHER_NAME = (
-    "This app answers to localhost only; 'breakeven app --host ADDRESS' opens it, with a token.\n"
+    "This app answers to localhost only; 'breakeven app --host ADDRESS' opens it, with a token;"
+    " behind a proxy on this machine --token TOKEN does.\n"
 )
 
 
@@ -42,11 +48,14 @@ class Guard:
     """Answers with 403 what comes from elsewhere, and adds headers of security to all answers.
 
     `token` is empty where the app listens on this machine alone. `cookie` is the name of the
-    cookie: browsers share cookies between the ports of a host.
+    cookie: browsers share cookies between the ports of a host. `say` takes a refusal of another
+    page, once, which a browser does not show where it is that of a WebSocket.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str = "", cookie: str = "breakeven") -> None:
-        self.app, self.token, self.cookie = app, token, cookie
+    def __init__(
+        self, app: ASGIApp, *, say: Callable[[str], None], token: str = "", cookie: str
+    ) -> None:
+        self.app, self.say, self.token, self.cookie = app, lru_cache(say), token, cookie
         self.pass_word = sha256(token.encode()).hexdigest()
         self.headers = {
             "Content-Security-Policy": content_policy(),
@@ -68,7 +77,9 @@ class Guard:
         """Instead of that of the app; `None` where the app may answer."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            return PlainTextResponse(FOREIGN, REFUSED)
+            text = FOREIGN.format(origin=origin, host=host)
+            self.say(text.strip())
+            return PlainTextResponse(text, REFUSED)
         if not self.token:
             local = is_local(re.sub(r":\d+$", "", host))
             return None if local else PlainTextResponse(OTHER_NAME, REFUSED)

@@ -5,13 +5,15 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, expect
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from tests.webapp.served import WAIT_MS, Watch, new_page, served_app
+from tests.webapp.proxy import proxied
+from tests.webapp.served import WAIT_MS, Watch, ended, new_page, served_app
 from webapp.guard import is_local
 
 TOKEN = "só secret&=" * 3
@@ -113,3 +115,45 @@ def test_with_the_token(guarded: str, context: BrowserContext) -> None:
     page.goto(f"{guarded}/?sweep=quickstart")
     expect(page.get_by_text("Patch tokens").first).to_be_attached(timeout=WAIT_MS)
     watch.check()
+
+
+def test_behind_a_proxy(filled: str, context: BrowserContext, tmp_path: Path) -> None:
+    """Below the path of a proxy that passes on path and Host all works: the navigation, a link, a
+    reload; other paths are not the app's.
+    """
+    with (
+        served_app(filled, tmp_path, "--base-path", "/lab/breakeven") as app,
+        proxied(app, "/lab/breakeven") as address,
+    ):
+        (log,) = tmp_path.glob("*.log")
+        assert f"Breakeven is at {app}/lab/breakeven/ ;" in log.read_text()
+        page = new_page(context, 1700)
+        page.goto(f"{address}?sweep=quickstart")
+        expect(page.get_by_role("region", name="Arms")).to_be_visible(timeout=WAIT_MS)
+        page.get_by_role("link", name="Why?").first.click()
+        page.wait_for_url(f"{address}/explain?sweep=quickstart*", timeout=WAIT_MS)
+        ended(page)
+        page.get_by_role("link", name="Runs").click()
+        page.wait_for_url(f"{address}/runs?sweep=quickstart*", timeout=WAIT_MS)
+        page.reload()
+        expect(page.get_by_text("Nodes and devices").first).to_be_visible(timeout=WAIT_MS)
+        assert answer(f"{app}/_stcore/stream")[0] == HTTPStatus.NOT_FOUND
+
+
+def test_a_proxy_that_changes_the_host(
+    filled: str, context: BrowserContext, tmp_path: Path
+) -> None:
+    """Its pages get nothing of the app, which prints a line that states what to do, once."""
+    with served_app(filled, tmp_path) as app:
+        host = app.removeprefix("http://")
+        with proxied(app, "/", host=host) as address:
+            (log,) = tmp_path.glob("*.log")
+            page = new_page(context)
+            with page.expect_event("console", lambda message: "403" in message.text):
+                page.goto(address)
+            refused = f"A page of {address.rstrip('/')} may not read this app at {host}; a proxy"
+            assert refused in log.read_text()
+            status, _, text = answer(address, Origin="http://lab.example")
+            assert (status, "proxy_set_header Host" in text) == (HTTPStatus.FORBIDDEN, True)
+            answer(address, Origin="http://lab.example")
+            assert log.read_text().count("http://lab.example") == 1
