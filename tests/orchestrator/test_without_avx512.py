@@ -15,12 +15,12 @@ from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
 AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
 WORKERS = (
-    *("accuracy", "budget", "dense_models", "exported", "generation", "kv_caches", "latency"),
-    *("llama_cpp", "own_arms", "profile", "quality", "quantised", "rope", "runtime", "timer"),
-    *("side_measurements", "sparse_matvec", "sparsity_params", "tome_cpp", "vision"),
+    *("budget", "dense_models", "generation", "latency", "own_arms", "profile"),
+    *("side_measurements", "timer"),
 )
-"""Modules of tests whose jobs and models compute in several dtypes; what reads counters, caches,
-texts or files does not depend on the instructions of the CPU."""
+"""Modules of tests whose jobs compute with torch and measure peaks. All of tests/workers takes much
+longer than four minutes; OpenVINO has an oneDNN of its own, which refuses int8 under this variable;
+what reads counters, caches, texts or files does not depend on the instructions of the CPU."""
 
 
 def python(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

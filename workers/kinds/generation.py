@@ -64,6 +64,8 @@ class GenerationKind(TimedKind[LanguageArm]):
     ) -> None:
         super().__init__(job, failures)
         self.pass_seconds = pass_seconds
+        self.counted: dict[int, list[MetricValue]] = {}
+        """By arm what its methods counted in its last timed run."""
         self.texts = cut_texts(job)
         passes = [SoloPass(self._run_alone, pass_seconds, "pass_skipped", lambda _: pass_seconds)]
         if isolated:
@@ -90,6 +92,10 @@ class GenerationKind(TimedKind[LanguageArm]):
             if arm.model.engine is None:
                 arm.workload.run(arm.model, check=keep)
         return kept
+
+    def verify(self, arm: LanguageArm) -> None:
+        self.counted[arm.index] = counters(arm.model)  # of a whole run, before one that ends early
+        super().verify(arm)
 
     def prepare(self, index: int) -> LanguageArm:
         return replace(super().prepare(index), runs=[])
@@ -129,7 +135,7 @@ class GenerationKind(TimedKind[LanguageArm]):
             estimated("base_tokens_per_s", median(base_tokens / seconds)),
             median_time("tokenizer_s", [run.tokenizer_s for run in runs]),
             estimated("achieved_gb_per_s", median(arm.weight_bytes / tpot_s), 1e-9),
-            *counters(arm.model),
+            *self.counted[arm.index],
         ]
         with optional("bandwidth of the memory"):
             reached = arm.weight_bytes / float(tpot_s.min()) / 1e9
