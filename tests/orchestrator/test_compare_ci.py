@@ -17,9 +17,7 @@ from tests.orchestrator.commands import ROOT
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PACKAGE = "def parse(text):\n    return [line.split(', ') for line in text.splitlines()]\n"
-SLOW = PACKAGE.replace(
-    "text.splitlines()", "(text + text + text).splitlines()[: text.count('\\n')]"
-)
+SLOW = PACKAGE.replace("text.splitlines()", "(text * 30).splitlines()[: text.count('\\n')]")
 EQUAL = f"# another comment\n{PACKAGE}"
 OF_GITHUB = "gh pr comment "
 """Begin of the one line that needs GitHub itself."""
