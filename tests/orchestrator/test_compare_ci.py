@@ -120,7 +120,7 @@ def test_a_slower_branch_fails(origin: Path, tmp_path: Path) -> None:
     (script,) = (text for text in recipes()["github"].scripts if "compare" in text)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = run([script], tmp_path / "clone", PATH=path, TIME="8s")
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (1, ""), done.stdout
     assert_comment(tmp_path / "clone", "slower than")
 
 
