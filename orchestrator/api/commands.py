@@ -24,7 +24,8 @@ from orchestrator.api.comparison import ArmFailedError, Slot
 from orchestrator.api.measured_process import HEAD_BYTES, Execution, Observation, failure
 from orchestrator.api.result import ArmSource
 from sweeps.errors import UserError
-from sweeps.number_format import count, duration
+from sweeps.number_format import count
+from sweeps.text.compared import short_time
 from workers.measure.threads import BRIEF_SPINS, SPIN_VARIABLE
 from workers.measure.timer import SampleTime
 
@@ -120,7 +121,7 @@ class MeasuredProcess:
 
 
 def timeout_text(seconds: float) -> str:
-    return f"did not end within {duration(seconds)} (--timeout)"
+    return f"did not end within {short_time(seconds)} (--timeout)"
 
 
 class Command(NamedTuple):

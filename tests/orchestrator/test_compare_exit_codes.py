@@ -19,7 +19,7 @@ from sweeps.errors import UserError
 from tests.fixtures.nightly import chain
 from tests.orchestrator.commands import ROOT, breakeven
 
-COMPARE = ("compare", "--command", "sleep 0.01", "sleep 0.1", "--time", "0.3s")
+COMPARE = ("compare", "--command", "sleep 0.01", "sleep 0.1", "--timeout", "2m", "--time", "0.3s")
 """The second one is slower by any clock."""
 
 
@@ -197,7 +197,16 @@ def test_a_function_cannot_break_the_measurement(tmp_path: Path, other: str) -> 
         "    return sum(range(1000))\n"
     )
     (tmp_path / "plain.py").write_text("def f(): return sum(range(1000))\n")
-    done = breakeven("compare", "plain.py:f", f"{other}.py:f", "--time", "0.5s", folder=tmp_path)
+    done = breakeven(
+        "compare",
+        "plain.py:f",
+        f"{other}.py:f",
+        "--timeout",
+        "2m",
+        "--time",
+        "0.5s",
+        folder=tmp_path,
+    )
     if other == "frozen":
         assert (done.returncode != 2, done.stderr) == (True, "")
     else:

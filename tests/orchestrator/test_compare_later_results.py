@@ -15,6 +15,8 @@ from tests.orchestrator.commands import breakeven as command
 
 LATER = 20
 """The call from which on an arm is wrong: the first checks are before it, timed calls after it."""
+PATIENT = ("--timeout", "2m")
+"""On a busy machine a process may take longer to start than the comparison."""
 FILE = f"""\
 import itertools
 CALLS = itertools.count(1)
@@ -90,13 +92,15 @@ def test_a_function_of_a_file_that_is_wrong_later_is_an_error(tmp_path: Path) ->
     """In processes that are fresh in each visit; of two others one is measured."""
     (tmp_path / "arms.py").write_text(FILE)
     (tmp_path / "more.py").write_text(FILE)
-    done = command("compare", "arms.py:right", "arms.py:wrong", "--time", "0.5s", folder=tmp_path)
+    done = command(
+        "compare", "arms.py:right", "arms.py:wrong", "--time", "0.5s", *PATIENT, folder=tmp_path
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(
         "breakeven: arms.py:wrong: its result after the timed rounds is not that of arms.py:right"
     )
     three = ("arms.py:right", "arms.py:wrong", "more.py:right")
-    done = command("compare", *three, "--time", "0.5s", folder=tmp_path)
+    done = command("compare", *three, "--time", "0.5s", *PATIENT, folder=tmp_path)
     assert done.returncode in (0, 3)
     assert "arms.py:wrong failed: its result after the timed rounds is not" in done.stdout
 
@@ -116,6 +120,7 @@ def test_a_revision_that_is_wrong_later_is_an_error(tmp_path: Path) -> None:
         "HEAD",
         "--time",
         "0.5s",
+        *PATIENT,
         "--",
         "arms.py:step",
     )
@@ -130,7 +135,7 @@ def test_a_command_that_is_wrong_later_is_an_error(tmp_path: Path) -> None:
         'echo x >> runs\nif [ "$(wc -l < runs)" -lt 5 ]; then echo right; else echo wrong; fi\n'
     )
     arms = ("sh -c 'echo right'", "sh later.sh")
-    done = command("compare", "--command", *arms, "--time", "1s", folder=tmp_path)
+    done = command("compare", "--command", *arms, "--time", "1s", *PATIENT, folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "sh later.sh: its output after the timed rounds is not that of" in done.stderr
     assert "line 1 is 'wrong' and not 'right'" in done.stderr
