@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, PositiveInt, TypeAdapter, ValidationError
 
 from sweeps.errors import unknown_word
 from sweeps.geometry.llm_geometry import is_folder
-from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, is_data
+from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, code_name, is_data
 from sweeps.geometry.vit_catalogue import not_known
 from sweeps.language.file_schema import FileSection
 from sweeps.language.yaml_reader import Document, Place, first_error, shown, validated
@@ -365,7 +365,11 @@ class KnownNames:
         if not isinstance(value, str) or self.folder == Path():
             return value
         form, colon, path = value.partition(":") if name == "data" else ("", "", value)
-        known = {"data": bool(colon), "model": is_folder(path), "file": True}
+        known = {
+            "data": bool(colon),
+            "model": is_folder(path) and code_name(path) is None,
+            "file": True,
+        }
         if not known.get(name, value not in NAMED_WEIGHTS) or Path(path).is_absolute():
             return value
         there = os.path.normpath(self.folder / path)
