@@ -360,7 +360,7 @@ def conclude_run(
         reasons = [
             f": {failure.reason}: {failure.message}"
             for failure in failure_classes(engine, plan.expansion.sweep.name)
-            if failure.message != why
+            if not why  # else it stands in the line on what failed
         ]
         line = f"no comparison of this sweep has a measured value{''.join(reasons[:1])}"
         console.print(line, style="red", markup=False)

@@ -258,7 +258,7 @@ def geometry(model: str) -> LanguageNetwork | None:
     folder = Path(model)
     if not folder.is_dir():
         raise ValueError(
-            f"there is no folder {model}; a relative one counts from the current folder"
+            f"there is no folder {model}; a relative one counts from the folder of the sweep"
         )
     weights = sorted(folder.glob("*.safetensors"))
     saved = "write what `save_pretrained` of transformers wrote"

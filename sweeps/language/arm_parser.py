@@ -28,7 +28,7 @@ from sweeps.language.condition_parser import (
 )
 from sweeps.language.yaml_reader import KeyPath, Place, first_error, shown
 from sweeps.model.condition import Condition, Overrides
-from sweeps.model.job import Arm, Step
+from sweeps.model.job import NAMING, Arm, Step
 from sweeps.model.method import Params, condition_refusal, modality_of
 
 DENSE_NAME = "dense"
@@ -191,6 +191,8 @@ class Entry:
         self.add(None, key, expand_values(place, value, _TYPES[key]))
 
     def add(self, step: int | None, key: str, choices: list[Choice]) -> None:
+        if step is not None and key in NAMING:
+            choices = [one._replace(value=self.known.placed(key, one.value)) for one in choices]
         self.parameters.append(ParameterValues(step, key, choices, -1 - len(self.parameters)))
 
 

@@ -8,18 +8,21 @@ whose further blocks have 0.
 
 import json
 import math
+import os
 import re
 import types
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field, PositiveInt, TypeAdapter, ValidationError
 
 from sweeps.errors import unknown_word
-from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, is_data
+from sweeps.geometry.llm_geometry import is_folder
+from sweeps.geometry.model_families import PLACEHOLDER, ModelFamily, code_name, is_data
 from sweeps.geometry.vit_catalogue import not_known
 from sweeps.language.file_schema import FileSection
 from sweeps.language.yaml_reader import Document, Place, first_error, shown, validated
@@ -348,14 +351,35 @@ class KnownNames:
     auto: Device
     corruptions: Collection[str] = ()
     """Corruptions that exist; empty where that is not known."""
+    folder: Path = Path()
+    """Where the sweep's relative paths count from."""
 
     def family(self, model: Any) -> ModelFamily | None:
         """The family of a model by its name; `None` for a word that names none."""
         return next((family for family in self.families if family.has(str(model))), None)
 
+    def placed(self, name: str, value: Any) -> Any:
+        """A path of the sweep under the key `name` as one from the current folder, which workers
+        have; what is no relative path as it is.
+        """
+        if not isinstance(value, str) or self.folder == Path():
+            return value
+        form, colon, path = value.partition(":") if name == "data" else ("", "", value)
+        known = {
+            "data": bool(colon),
+            "model": is_folder(path) and code_name(path) is None,
+            "file": True,
+        }
+        if not known.get(name, value not in NAMED_WEIGHTS) or Path(path).is_absolute():
+            return value
+        there = os.path.normpath(self.folder / path)
+        return f"{form}{colon}{there if there.startswith(('/', '..')) else f'./{there}'}"
+
     def field(self, name: str, choice: Choice) -> Choice:
         """`choice` as a checked value of the condition field `name`. Raises `SweepError`."""
         value, place = choice.value, choice.place
+        if name in {"data", "model", "weights"}:
+            value = self.placed(name, value)
         words = FIELD_WORDS.get(name, ())
         if name == "device" and value == "auto":
             value = self.auto

@@ -266,7 +266,8 @@ def expand_file(
         sweep.zip,
     )
     families = (VisionModels(networks), own, LanguageModels(languages()))
-    names = KnownNames(dict(methods), families, families[0], auto, corruptions)
+    folder = Path(document.file).parent
+    names = KnownNames(dict(methods), families, families[0], auto, corruptions, folder)
     names = replace(names, models=family_of(document, sweep, names))
     check_x_axis(document, sweep, names, models)
     whole = with_sizes_between(document, sweep, names) if between else sweep
@@ -277,7 +278,18 @@ def expand_file(
 class _Expander:
     def __init__(self, document: Document, sweep: Sweep, names: KnownNames, hasher: Hasher) -> None:
         self.document, self.sweep, self.names, self.hasher = document, sweep, names, hasher
-        self.protocols = sweep.jobs.protocols(names.models.modality)
+        self.protocols = {
+            kind: protocol.model_copy(
+                update={
+                    "tasks": protocol.tasks
+                    and tuple(
+                        names.placed("file", task) if task.endswith((".yaml", ".yml")) else task
+                        for task in protocol.tasks
+                    )
+                }
+            )
+            for kind, protocol in sweep.jobs.protocols(names.models.modality).items()
+        }
         required = [name for kind in self.protocols for name in KINDS[kind].required]
         self.required = ["model", *dict.fromkeys(required)]
         self.timing = kinds_of(names.models.modality)[0].name

@@ -2,10 +2,16 @@
 become jobs.
 """
 
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from sweeps.language.expand import expand_file
 from sweeps.model.condition import Condition, Rectangle
 from sweeps.model.job import DENSE, Job, Pair, Protocol
 from tests.fixtures.quickstart import QUICKSTART
-from tests.sweeps.conftest import MODEL, NETWORKS, TOPK, Expand, Refusal, arms
+from tests.sweeps.conftest import METHODS, MODEL, NETWORKS, TOPK, Expand, Refusal, arms
 
 WIDE = Rectangle(height=64, width=96)
 
@@ -196,3 +202,40 @@ def test_names_of_the_hub_are_those_of_timm(expand: Expand) -> None:
     ]
     assert len(jobs) == 4
     assert all(each == jobs[0] for each in jobs)
+
+
+def test_relative_paths_count_from_the_folder_of_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a sweep in another folder, those of weights and data reach the worker as paths from the
+    current folder; absolute ones, and those of a sweep in the current folder, stay as written.
+    """
+    (tmp_path / "sweeps").mkdir()
+    for place in ("sweeps/own.pt", "own.pt"):
+        (tmp_path / place).write_bytes(place.encode())
+    monkeypatch.chdir(tmp_path)
+
+    def read(path: str, weights: str, data: str) -> tuple[str, str | None, str]:
+        text = (
+            "schema: 1\nname: trial\nquestion: q\ndefaults: {model: deit_tiny_patch16_224,"
+            f" image_size: 32, weights: {weights}, data: 'imagefolder:{data}'}}\n{TOPK}"
+            "jobs: {accuracy: {}}\n"
+        )
+        found = expand_file(path, methods=METHODS, networks=NETWORKS, auto="cpu", text=text)
+        (job,) = found.jobs
+        return job.condition.weights, job.condition.data, job.content_hashes["weights"]
+
+    hashes = {
+        place: hashlib.sha256(place.encode()).hexdigest() for place in ("sweeps/own.pt", "own.pt")
+    }
+    assert read("sweeps/x.yaml", "own.pt", "images") == (
+        "./sweeps/own.pt",
+        "imagefolder:./sweeps/images",
+        hashes["sweeps/own.pt"],
+    )
+    assert read("sweeps/x.yaml", "../own.pt", "/images") == (
+        "./own.pt",
+        "imagefolder:/images",
+        hashes["own.pt"],
+    )
+    assert read("x.yaml", "own.pt", "images")[:2] == ("own.pt", "imagefolder:images")
