@@ -59,7 +59,7 @@ def test_one_image_at_every_batch() -> None:
     assert found(of_batch(1, 100.5, 9.95), of_batch(3, 100.5, 9.95), latency=None) == []
 
 
-@pytest.mark.parametrize(("images", "pairs", "more"), [(2, 1, ""), (5, 3, "; and 1 more pairs")])
+@pytest.mark.parametrize(("images", "pairs", "more"), [(2, 1, ""), (5, 3, "; and 1 more pair")])
 def test_accuracies_below_their_sampling_error(images: int, pairs: int, more: str) -> None:
     """At most three pairs are worked out, the rest is counted."""
     rows = [

@@ -27,7 +27,7 @@ Macs = Callable[[int, int], float]
 MODELS: Mapping[str, Callable[[], Mapping[str, Any]]] = {"vision": networks, "language": languages}
 """The models whose counts are known, by modality."""
 INCONSISTENT = "consistency_check_failed"
-ROUNDING = 1e-9
+COUNT_RTOL = 1e-9
 """Two computations of one number may differ by rounding."""
 
 
@@ -165,5 +165,5 @@ def _figures(metrics: Iterable[MetricValue]) -> dict[str, Any]:
 def _equal(stated: Any, right: Any) -> bool:
     """Whether two values are one, but for rounding."""
     if isinstance(stated, float) and isinstance(right, float):
-        return math.isclose(stated, right, rel_tol=ROUNDING)
+        return math.isclose(stated, right, rel_tol=COUNT_RTOL)
     return bool(stated == right)

@@ -26,6 +26,7 @@ from sweeps.geometry.vit_catalogue import networks
 from sweeps.importers.measurement import Measurement
 from sweeps.model.method import Network
 from sweeps.model.profile import COUNTERS
+from sweeps.number_format import count
 
 SAMPLING_CONFIDENCE = 0.95
 MAX_PAIRS = 3
@@ -79,7 +80,7 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
         shown = "; ".join(_apart(*pair) for pair in first)
         row = first[0][0]
         where = ", ".join(str(part) for part in (row.model, row.setting) if part)
-        more = f"; and {len(own) - MAX_PAIRS} more pairs" if len(own) > MAX_PAIRS else ""
+        more = f"; and {count(len(own) - MAX_PAIRS, 'more pair')}" if len(own) > MAX_PAIRS else ""
         yield MeasurementFinding(
             "note",
             rows[np.concatenate((lower[own], higher[own]))],
