@@ -1,17 +1,36 @@
 """Commands on what the code offers: methods, and the schema of sweep files."""
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from orchestrator.commands.options import TableOrJson
+from orchestrator.commands.options import UNANSWERED, TableOrJson
 from sweeps.model.method import doc_summary, modality_of
 from workers.methods import all_methods
 
 
-def methods(form: TableOrJson = "table") -> None:
+def methods(
+    form: TableOrJson = "table",
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            resolve_path=True,
+            help=(
+                "Check the method files of a folder: what they promise, on small models. Exit code"
+                " 1 where one fails."
+            ),
+        ),
+    ] = None,
+) -> None:
     """All methods with purpose, version, paper and parameters."""
+    if check is not None:
+        _check(check)
+        return
     listed = [_method(name, method) for name, method in sorted(all_methods().items())]
     if form == "json":
         typer.echo(json.dumps(listed, indent=1))
@@ -39,6 +58,25 @@ def methods(form: TableOrJson = "table") -> None:
             # `Text` keeps brackets
             table.add_row(*map(Text, (f"  {name}", field["type"], default, field["help"])))
         console.print(table, "")
+
+
+def _check(folder: Path) -> None:
+    """Print what each check of each method of a folder gave. Raises `Exit` where one failed."""
+    from orchestrator.text_table import table_lines
+    from workers.methods.conformance import check_folder
+
+    results = check_folder(folder)
+    if not results:
+        raise typer.BadParameter(f"{folder} holds no method file", param_hint="--check")
+    rows = [
+        (f"{folder / name}.py", check, problem or "ok")
+        for name, checks in results.items()
+        for check, problem in checks.items()
+    ]
+    for line in table_lines(("file", "check", "result"), rows):
+        typer.echo(line)
+    if any(result != "ok" for _, _, result in rows):
+        raise typer.Exit(UNANSWERED)
 
 
 def _method(name: str, method: Any) -> dict[str, Any]:

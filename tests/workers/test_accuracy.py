@@ -292,6 +292,20 @@ def _refuse_more_than(most: int, x: Tensor) -> None:
         raise torch.OutOfMemoryError("on purpose")
 
 
+def test_equal_logits_are_ranked_as_argmax_does(scripted_arm: Any) -> None:
+    """An arm that gives every class the same logit predicts the first one, and is right for that
+    class alone.
+    """
+    outcome = run(job(DENSE, scripted_arm("constant", "output = output * 0")))
+    assert outcome.predictions is not None
+    labels = unpack(outcome.predictions.labels, "i2")
+    predicted, rank, margin = answers(outcome)[1]
+    assert predicted.tolist() == [0] * 40
+    assert rank.tolist() == labels.tolist()
+    assert margin.tolist() == [0] * 40
+    assert metrics(outcome.arms[1])["top1"] == pytest.approx(100 * (labels == 0).mean())
+
+
 def test_divergence_by_hand() -> None:
     """KL of two distributions, and none of equal ones, whatever is added to the logits."""
     one, other = (

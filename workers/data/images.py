@@ -55,6 +55,8 @@ class Images:
         Without a class map: in order, where the numbers agree; by WordNet's numbers where the
         classes are a part of ImageNet's 1000. Raises `DataError`.
         """
+        if head < 1:
+            raise DataError("the model has no head: it gives features, and predicts no class")
         if self.class_map is None:
             if len(self.classes) == head:
                 return np.arange(head)

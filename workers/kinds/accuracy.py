@@ -267,9 +267,12 @@ class AccuracyKind(ItemKind[VisionArm, LabelledBatch, BatchOutput]):
         logits_BK, labels_B1 = output.logits_BK, item.labels_B[:, None]
         true_B1 = logits_BK.gather(1, labels_B1)
         others_BK = logits_BK.scatter(1, labels_B1, -torch.inf)
+        before_BK = torch.arange(logits_BK.shape[1], device=logits_BK.device) < labels_B1
+        # of equal logits the first class goes first, as in argmax
+        ahead_BK = (others_BK > true_B1) | (before_BK & (others_BK == true_B1))
         found = {
             "predicted": self.outputs_K[logits_BK.argmax(-1)],
-            "rank": (others_BK > true_B1).sum(-1),
+            "rank": ahead_BK.sum(-1),
             "margin": true_B1[:, 0] - others_BK.amax(-1),
         }
         if output.features is not None:

@@ -228,7 +228,7 @@ def failure(arm: int | None, error: BaseException, context: str) -> Failure:
     reason: FailureReason = next(
         (name for name, kinds in _REASONS.items() if isinstance(error, kinds)), "error"
     )
-    text = str(error).strip().partition("\n")[0] or type(error).__name__
+    text = methods.error_line(error)
     if reason == "out_of_memory" or (reason == "error" and "can't allocate memory" in str(error)):
         reason = "out_of_memory"
         size = _ALLOCATION.search(text)

@@ -8,13 +8,15 @@ import logging
 import os
 import pkgutil
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, cast
 
+from sweeps.errors import UserError
 from sweeps.model.condition import Condition, ImageSize
 from sweeps.model.identity import canonical, digest
 from sweeps.model.job import Arm
@@ -45,22 +47,37 @@ _Candidate = tuple[str, Path, Callable[[], ModuleType]]
 """A method's name, its file, and what imports it."""
 
 
-class InvalidMethod(Exception):  # noqa: N818 - reads as what it is in a message
+class InvalidMethod(UserError):  # noqa: N818 - reads as what it is in a message
     """A method file that cannot be used; the message names the file and the missing or wrong
-    part.
+    part, or the line that raised an error.
     """
+
+
+_OUTSIDE: set[str] = set()
+"""Files of methods that are not this project's own."""
 
 
 def all_methods() -> Mapping[str, AnyMethod]:
     """Every method by name, without importing torch. One from outside that cannot be used is left
     out, with a line in the log.
     """
-    return _methods(os.environ.get(VARIABLE, ""))[0]
+    return load_methods(os.environ.get(VARIABLE, ""))[0]
 
 
 def left_out() -> Mapping[str, str]:
     """What of outside cannot be used, a file's stem or a folder, and why: a line that names it."""
-    return _methods(os.environ.get(VARIABLE, ""))[1]
+    return load_methods(os.environ.get(VARIABLE, ""))[1]
+
+
+def error_line(error: BaseException) -> str:
+    """An error as one line, which begins with the file and the line of the user's method that the
+    error passed through last, if any.
+    """
+    text = str(error).strip().partition("\n")[0] or type(error).__name__
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in _OUTSIDE and not isinstance(error, InvalidMethod):
+            return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: {text}"
+    return text
 
 
 def of_modality(modality: Modality) -> Mapping[str, Any]:
@@ -117,7 +134,7 @@ def stack_refusal(arm: Arm, network: AnyNetwork) -> str | None:
     if len(reducing) > 1:
         return (
             f"{' and '.join(reducing)} both change the number of tokens; only one method of a"
-            " stack can"
+            " stack can: write one file whose reduction does both (docs/methods.md)"
         )
     replacing: list[str] = []
     for name, (_, params) in steps:
@@ -254,7 +271,7 @@ def _reduces(method: Any, params: Any, network: Any) -> bool:
 
 
 @cache
-def _methods(folders: str) -> tuple[Mapping[str, AnyMethod], Mapping[str, str]]:
+def load_methods(folders: str) -> tuple[Mapping[str, AnyMethod], Mapping[str, str]]:
     """The project's own methods, those of installed packages, and those in `folders` (separated as
     in $PATH), by name.
 
@@ -267,9 +284,13 @@ def _methods(folders: str) -> tuple[Mapping[str, AnyMethod], Mapping[str, str]]:
             problems[name] = f"{file}: there is a method {name!r} already; rename the file"
             continue
         try:
-            found[name] = _imported(file, load)
+            found[name] = method = cast(Any, _imported(file, load))
         except InvalidMethod as problem:
             problems[name] = str(problem)
+            continue
+        _OUTSIDE.add(method.__file__)
+        for function in {*FUNCTIONS[modality_of(method)]} - {"apply"}:
+            setattr(method, function, _naming_errors(getattr(method, function)))
     for reason in problems.values():
         _LOG.warning("%s; it is left out", reason)
     return MappingProxyType(dict(sorted(found.items()))), MappingProxyType(problems)
@@ -290,6 +311,19 @@ def _imported(file: Path, load: Callable[[], ModuleType]) -> AnyMethod:
     finally:
         if kept is not None:
             os.environ[STORE_VARIABLE] = kept
+
+
+def _naming_errors(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a user's file, which raises `InvalidMethod` with file and line."""
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:
+            raise InvalidMethod(error_line(error)) from error
+
+    return call
 
 
 def _own() -> Iterator[_Candidate]:

@@ -197,19 +197,19 @@ def traced_forward(model: nn.Module, x_BCHW: Tensor) -> tuple[Tensor, Trace]:
     A compiled or captured model is traced through the eager model inside it, which is what was
     compiled or captured. Raises `ValueError` if a block did not run exactly once.
     """
-    blocks = _blocks(model)
+    blocks, parts = _blocks(model), list(map(_parts, _blocks(model)))
     attention: list[torch.Size] = []
     mlp: list[torch.Size] = []
     out: list[torch.Size] = []
     with ExitStack() as hooks:
-        for block in blocks:
+        for part in parts:
             hooks.enter_context(
-                block.attn.proj.register_forward_pre_hook(
+                part.attn.proj.register_forward_pre_hook(
                     lambda _, args: attention.append(args[0].shape)
                 )
             )
             hooks.enter_context(
-                block.mlp.register_forward_pre_hook(lambda _, args: mlp.append(args[0].shape))
+                part.mlp.register_forward_pre_hook(lambda _, args: mlp.append(args[0].shape))
             )
         hooks.enter_context(
             blocks[-1].register_forward_hook(
@@ -246,6 +246,17 @@ def count_forwards(model: nn.Module, *, blocks: bool = True) -> Iterator[Forward
     watched = _blocks(model)[0] if blocks and not isinstance(model, OneGraph) else model
     with watched.register_forward_pre_hook(count):
         yield seen
+
+
+def _parts(block: nn.Module) -> Any:
+    """The module of the block that holds its attention and its MLP: itself, or one inside of it."""
+    for part in block.modules():
+        if hasattr(part, "mlp") and hasattr(getattr(part, "attn", None), "proj"):
+            return part
+    raise Unsupported(
+        f"tokens cannot be counted in a block of {type(block).__name__}: it holds no module with"
+        " `attn.proj` and `mlp`, as each block must (docs/methods.md)"
+    )
 
 
 def _blocks(model: nn.Module) -> Any:

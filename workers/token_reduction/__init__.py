@@ -395,15 +395,15 @@ def aligned(count: int, prefix: int, align: int | None) -> int:
 
 
 def block_tokens(
-    left: Mapping[int, int], network: Network, image_size: ImageSize
+    left: Mapping[int, int], network: Network, image_size: ImageSize, *, before: bool = False
 ) -> tuple[BlockTokens, ...]:
     """Tokens in each block when those named in `left` leave so many patch tokens after their
-    attention.
+    attention, or `before` it.
     """
     trace, present = [], network.patch_tokens(image_size) + network.prefix_tokens
     for block in range(network.depth):
         entered = present
         if block in left:
             present = left[block] + network.prefix_tokens
-        trace.append(BlockTokens(entered, present))
+        trace.append(BlockTokens(present if before else entered, present))
     return tuple(trace)

@@ -135,6 +135,13 @@ class MergeAroundAttention:
     for all [B, N, D]."""
 
 
+class BeforeAttention(NamedTuple):
+    """A reduction before a block instead of after its attention."""
+
+    reduction: Callable[[Tensor, Tensor | None, Tensor | None], Reduced]
+    """From tokens, sizes and places to those left."""
+
+
 class FittedBlock(nn.Module):
     """The parts of timm's `Block` or `EvaBlock`."""
 
@@ -177,6 +184,7 @@ class ReducingBlock(FittedBlock):
         self.reduction = reduction
         self.proportional = proportional
         self.inflow = inflow
+        self.before: Callable[[Tensor, Tensor | None, Tensor | None], Reduced] | None = None
 
     def forward(
         self,
@@ -225,8 +233,8 @@ class MergingBlock(FittedBlock):
 class Trunk(nn.Sequential):
     """The blocks one after the other, with the token sizes passed from each to the next.
 
-    `average`: for average pooling by size, the tokens that the unmodified model averages, and the
-    prefix tokens that it leaves out; the last block then holds the model's norm, which would undo
+    `average`: for average pooling by size, the sum of the sizes (0: to be summed), and the prefix
+    tokens that it leaves out; the last block then holds the model's norm, which would undo
     weights before it. `rope`: the fields of a `Rope` between its table and its places.
     """
 
@@ -242,6 +250,12 @@ class Trunk(nn.Sequential):
         rope = None if table is None else Rope(table, *self.rope)
         near: Tensor | None = None
         for index, block in enumerate(self):
+            if (before := getattr(block, "before", None)) is not None:
+                if rope is not None:
+                    place_BNP = rope.placed(len(x_BND)).place_BNP
+                x_BND, size_BN1, place_BNP = before(x_BND, size_BN1, place_BNP)
+                if rope is not None:
+                    rope, near = rope._replace(place_BNP=place_BNP), None
             if rope is not None and (near is None or rope.table.ndim > 2):
                 near = rope.of_block(index)
             if isinstance(block, ReducingBlock):
@@ -258,7 +272,8 @@ class Trunk(nn.Sequential):
             # Turns the plain mean over tokens that follows into their mean weighted by size.
             averaged, left_out = self.average
             final_BND = cast(FittedBlock, self[-1]).final(x_BND)
-            x_BND = final_BND * (size_BN1 * ((x_BND.shape[1] - left_out) / averaged))
+            total = averaged or size_BN1[:, left_out:].sum(1, keepdim=True)
+            x_BND = final_BND * (size_BN1 * ((x_BND.shape[1] - left_out) / total))
         return x_BND
 
 
@@ -441,32 +456,37 @@ def stages(model: Any, params: ScheduleParams) -> Iterator[Stage]:
 def fit_stages(
     model: M,
     params: ScheduleParams,
-    make: Callable[[Stage], Reduction],
+    make: Callable[[Stage], Reduction | BeforeAttention],
     *,
     proportional: bool = False,
     by_size: bool = False,
+    pruned: bool = False,
 ) -> M:
     """`fit` with `make(stage)` in each block that removes tokens."""
     reductions = {stage.block: make(stage) for stage in stages(model, params)}
     mean = getattr(params, "rope", None) is not None
-    return fit(model, reductions, proportional=proportional, by_size=by_size, mean=mean)
+    return fit(
+        model, reductions, proportional=proportional, by_size=by_size, mean=mean, pruned=pruned
+    )
 
 
 def fit(
     model: M,
-    reductions: Mapping[int, Reduction | MergeAroundAttention],
+    reductions: Mapping[int, Reduction | BeforeAttention | MergeAroundAttention],
     *,
     proportional: bool = False,
     by_size: bool = False,
     inflow: bool = False,
     mean: bool = False,
+    pruned: bool = False,
 ) -> M:
     """A copy of `model` on shared weights that runs each reduction in the block of its index; all
     other blocks stay timm's own.
 
     `proportional`: attention of the blocks after the first reduction is in proportion to token
     sizes. `by_size`: average pooling is too. `inflow`: reductions get the attention that each token
-    receives. `mean`: a merged token gets the mean place of its parts. Raises `Unsupported` unless
+    receives. `mean`: a merged token gets the mean place of its parts. `pruned`: sizes do not add up
+    to the tokens of the image. Raises `Unsupported` unless
     every block is timm's plain `Block` or `EvaBlock` with its plain attention.
     """
     fitted: Any = clone_shared(model)
@@ -497,6 +517,10 @@ def fit(
             return MergingBlock(block, reduction)
         if reduction is None and not by_sizes:
             return block
+        if isinstance(reduction, BeforeAttention):
+            before = ReducingBlock(block, None, proportional=by_sizes)
+            before.before = reduction.reduction
+            return before
         return ReducingBlock(
             block, reduction, proportional=by_sizes, inflow=inflow and reduction is not None
         )
@@ -506,7 +530,7 @@ def fit(
     prefix, patches = fitted.num_prefix_tokens, fitted.patch_embed
     if by_size and fitted.global_pool == "avg":
         left_out = 0 if getattr(fitted, "pool_include_prefix", False) else prefix
-        average = patches.num_patches + prefix - left_out, left_out
+        average = 0 if pruned else patches.num_patches + prefix - left_out, left_out
         if not isinstance(blocks[-1], FittedBlock):
             blocks[-1] = ReducingBlock(blocks[-1], None, proportional=False)
         blocks[-1].final, fitted.norm = fitted.norm, nn.Identity()

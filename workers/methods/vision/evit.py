@@ -6,6 +6,8 @@ Per reducing block the `ceil(keep_rate x patch tokens left)` best stay, in the o
 appended as one token more; from then on it is an ordinary patch token, which counts among those
 left and can itself be dropped. As in the authors' code the sum is not divided by the weights' sum.
 A fused token that would stand for a single dropped one saves nothing: that one then stays as it is.
+The authors' code scales it by its attention even so, which differs where few patches are
+there, such as 36 of 96 pixels at keep_rate 0.95.
 
 Of models with rotary embeddings the fused token is where the best of the fused ones was, or with
 `rope: mean_position` at the patch nearest to their mean place, weighted as they are. No paper
