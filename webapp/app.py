@@ -121,7 +121,7 @@ def _run(page: st.Page, screen: Screen) -> None:
                 filters.choose_scope(sweep)
     notes = st.container()
     with notes:
-        words.show_whether_stale(words.newest_attempt())
+        words.show_whether_stale(words.last_recorded_attempt())
     page.run()
     with notes:
         if lines := address.refused(filters.PARAMETERS):

@@ -48,7 +48,7 @@ _OPEN = JOB.c.state.in_(("waiting", "running"))
 _ENDED = ("done", "failed", "cancelled")
 
 
-def newest_attempt(engine: Engine) -> int:
+def last_recorded_attempt(engine: Engine) -> int:
     """The number of the attempt that was recorded last; 0 in a store without one."""
     return int(fetch_values(engine, select(func.max(ATTEMPT.c.id)))[0] or 0)
 

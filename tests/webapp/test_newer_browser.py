@@ -23,8 +23,8 @@ def test_more_was_recorded(
     pages = {path: context.new_page() for path in ("home", "?sweep=quickstart")}
     for number, (path, page) in enumerate(pages.items()):
         page.goto(f"{served(url)}/{path}")
-        expect(page.get_by_role("link", name="Runs")).to_be_visible(timeout=WAIT_MS)
-        expect(page.get_by_role("table").first).to_be_visible(timeout=WAIT_MS)
+        expect(page.get_by_role("link", name="Runs")).to_be_visible(timeout=3 * WAIT_MS)
+        expect(page.get_by_role("table").first).to_be_visible(timeout=3 * WAIT_MS)
         stale = page.get_by_text("1 more result recorded since this page was drawn")
         expect(stale).to_have_count(0)
         engine = connect(url)

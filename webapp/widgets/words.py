@@ -92,8 +92,8 @@ def show_running_sweeps() -> None:
         )
 
 
-newest_attempt = kept(runs.newest_attempt)
-"""See `store.read.runs.newest_attempt`."""
+last_recorded_attempt = kept(runs.last_recorded_attempt)
+"""See `store.read.runs.last_recorded_attempt`."""
 
 
 @st.fragment(run_every=_REFRESH_S)
@@ -102,7 +102,7 @@ def show_whether_stale(shown: int) -> None:
     button that draws it anew: figures stay still while they are read.
     """
     with suppress(StoreError):
-        if (more := newest_attempt() - shown) > 0:
+        if (more := last_recorded_attempt() - shown) > 0:
             with st.container(horizontal=True, vertical_alignment="center"):
                 results = count(more, "more result")
                 plain.sentence(f"{results} recorded since this page was drawn.", "strong")
