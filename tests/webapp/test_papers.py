@@ -181,3 +181,15 @@ def test_wrong_values(panels: str, tmp_path: Path, capsys: pytest.CaptureFixture
         assert expected in said
         assert said.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_words_of_a_panel_are_its_own(h100: str, tmp_path: Path) -> None:
+    """Over panels of several batches the condition names all of them, each panel its own; ratios
+    have their sign.
+    """
+    words = words_of(drawn(h100, tmp_path / "x.svg", name="quickstart_gpu"))
+    assert "batch 32 · cudagraph" in words
+    (condition,) = [text for text in words if text.startswith("NVIDIA H100")]
+    assert "batch 1 and 32" in condition
+    assert "1×" in words
+    assert not [text for text in words if re.fullmatch(r"[\d.]+x", text)]

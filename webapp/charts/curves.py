@@ -21,6 +21,7 @@ from webapp.charts.panels import (
     RUNTIME_GAIN,
     PanelInfo,
     condition_words,
+    panel_value,
     rows_by_arm,
 )
 from webapp.charts.points import (
@@ -158,7 +159,9 @@ def small_multiples(infos: Iterable[PanelInfo]) -> alt.VConcatChart:
     pooled = first.panel._replace(points=points)
     words = condition_words(pooled, first.axis, label_hosts(points))
     notes = dict.fromkeys(info.notes[0] for info in own)
-    title = _title(first.title, [words, *notes, UNDER])
+    models = ", ".join(points["model"].unique())
+    named = first.title.replace(str(first.panel.about["model"]), models, 1)
+    title = _title(named, [words, *notes, UNDER])
     apart = alt.Resolve(scale=APART.scale)
     grid = alt.concat(*small, columns=3, spacing=28, title=title, resolve=apart)
     return configured(alt.vconcat(grid))
@@ -169,7 +172,7 @@ def _small(info: PanelInfo, names: Sequence[str]) -> alt.VConcatChart:
     panel = info.panel
     title = scales.x_title(info.axis, panel.points, panel.metric.work)
     look = {"width": SMALL, "height": SMALL}
-    named = " ".join(str(panel.about[name]) for name in names)
+    named = " · ".join(panel_value(panel, name) for name in names)
     curves = layered(*curve_layers(info, SMALL, title=title), **look, title=named)
     return _with_claims(info, curves, SMALL, lambda rows: break_even_cell(rows).text)
 

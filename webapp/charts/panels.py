@@ -338,6 +338,15 @@ def _of_panel(found: pd.DataFrame, about: Mapping[str, Any]) -> pd.DataFrame:
     return kept
 
 
+PREFIXES = {"batch_size": "batch ", "against": "against "}
+"""Before values that mean nothing alone, above a panel."""
+
+
+def panel_value(panel: Panel, name: str) -> str:
+    """What distinguishes a panel from others, such as `batch 32`."""
+    return f"{PREFIXES.get(name, '')}{panel.about[name]}"
+
+
 def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], str]) -> str:
     """What is fixed in a panel besides model and baseline; `hosts` are those of
     `store.read.curves.label_hosts`.
@@ -357,7 +366,7 @@ def condition_words(panel: Panel, axis: Axis, hosts: Mapping[tuple[str, str], st
         "one GPU of several" if about["exclusive"] == "device" else "",
         *ran,
         *(f"{word} cache" for word in sorted(set(points["kv_cache"].dropna()))),
-        f"batch {about['batch_size']}",
+        f"batch {' and '.join(map(str, sorted(set(points['batch_size']))))}",
         values_text(fixed) if isinstance(fixed, str) else "",
         "" if pd.isna(new) else f"{new:.0f} new tokens of {about['data']}, {about['decoding']}",
         *(f"{size:.0f} {SIZES[name].unit}" for name, size in sizes.items() if not pd.isna(size)),

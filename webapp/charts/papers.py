@@ -17,7 +17,7 @@ from sweeps.number_format import count
 from sweeps.text.curves import break_even_headline
 from webapp.charts import scales
 from webapp.charts.curves import ROW, configured, curve_layers, end_names, row_layers
-from webapp.charts.panels import PanelInfo, limit_words, rows_by_arm
+from webapp.charts.panels import PanelInfo, limit_words, panel_value, rows_by_arm
 from webapp.charts.points import Layers, layered
 from webapp.charts.scales import Extent
 from webapp.display.axis_curves import size_of
@@ -33,8 +33,6 @@ LETTER, KEY = 7.5, 50
 """Pixels of a letter and of the line before it in a legend."""
 TURNS, LEAST = 8, (40, 24)
 """Drawings until the figure is as wide as requested; least width and height of a panel."""
-PREFIXES = {"batch_size": "batch ", "against": "against "}
-"""Before values that say nothing alone, above a panel."""
 MARKS = (
     "Marks: triangles up are faster, triangles down slower, squares the same; hollow ones are"
     " probable or unclear, upright crosses have too few pairs, slanted ones are out of"
@@ -160,7 +158,7 @@ def _grid(infos: Sequence[PanelInfo], paper: Paper) -> tuple[Cells, int]:
 
 
 def _value(info: PanelInfo, name: str) -> str:
-    return f"{PREFIXES.get(name, '')}{info.panel.about[name]}" if name else ""
+    return panel_value(info.panel, name) if name else ""
 
 
 def _conflict(own: Mapping[str, Any], other: Mapping[str, Any]) -> str:
