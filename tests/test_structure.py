@@ -23,11 +23,11 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 115_820,
-    "workers": 122_200,
-    "store": 90_600,
-    "orchestrator": 90_750,
-    "webapp": 73_150,
+    "sweeps": 116_800,
+    "workers": 126_400,
+    "store": 91_000,
+    "orchestrator": 92_800,
+    "webapp": 73_000,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""

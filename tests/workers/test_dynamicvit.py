@@ -18,7 +18,8 @@ LAYERS, LEFT = (1, 3), (17, 12)
 @pytest.fixture
 def weights():
     """Two predictors for 48 channels by the authors' names, larger than at the start of training."""
-    shapes = {"in_conv.0": 48, "in_conv.1": (48, 48), "out_conv.0": (24, 48)}
+    shapes: dict[str, tuple[int, ...]]
+    shapes = {"in_conv.0": (48,), "in_conv.1": (48, 48), "out_conv.0": (24, 48)}
     shapes |= {"out_conv.2": (12, 24), "out_conv.4": (2, 12)}
     made = {"head.bias": torch.zeros(7)}
     for stage in range(2):
