@@ -9,12 +9,11 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import wraps
 from typing import Any
 
 import pytest
-from sqlalchemy import event
-from sqlalchemy.pool import Pool
 
 PATIENCE_S = 5.0
 """How long threads of a module, such as those of Streamlit, may take to end."""
@@ -54,7 +53,11 @@ def _is_open(connection: Any) -> bool:
 
 
 vars(sqlite3)["connect"] = vars(sqlite3.dbapi2)["connect"] = _noted
-event.listen(Pool, "connect", _note)
+with suppress(ImportError):  # a bare GPU box has no SQLAlchemy, and so no other database
+    from sqlalchemy import event
+    from sqlalchemy.pool import Pool
+
+    event.listen(Pool, "connect", _note)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -5,7 +5,7 @@ query over both.
 import re
 from pathlib import Path
 
-from store.open.engine import connect
+from store.open.engine import connect, disposing
 from store.read.user_sql import run_query
 from store.write.record import record_imported
 from sweeps.model.condition import Overrides
@@ -48,7 +48,8 @@ def test_two_allocators_are_set_side_by_side(tmp_path: Path) -> None:
         )
         outcomes.append(outcome.model_copy(update={"arms": arms, "job": on_gpu}))
     store = str(tmp_path / "both.db")
-    record_imported(connect(store), outcomes)
+    with disposing(connect(store)) as engine:
+        record_imported(engine, outcomes)
     requested = re.findall(r"```sql\n(.*?)```", README.read_text(), re.DOTALL)
     assert len(requested) == 1
     found = run_query(store, requested[0])

@@ -41,12 +41,15 @@ WRONG = (
     ("submit bad.yaml", "bad.yaml:1: name: is missing"),
     ("submit tiny.yaml --priority high", "integer"),
     ("retry many", "choose one of them"),
-    ("retry nosuch --failed", "there is no such file"),
+    ("retry nosuch --failed", "no sweep called nosuch"),
     *(
         (f"{command} 99", "has no submission 99")
         for command in ("cancel", "pause", "resume", "logs")
     ),
-    *((f"{command} one", "integer") for command in ("cancel", "pause", "resume", "logs")),
+    *(
+        (f"{command} one", "no submission of one")
+        for command in ("cancel", "pause", "resume", "logs")
+    ),
     *((f"{name} nosuch", "no sweep called nosuch") for name in ("status", "history", "reanalyse")),
     ("history many --since yesterday", "write 2026-11-23"),
     ("history many --metric nosuch", "no measurement of nosuch"),
@@ -55,11 +58,12 @@ WRONG = (
     ("archive --before yesterday", "%Y-%m-%d"),
     ("archive --before 2026-01-01 --to bad.json", "is a file"),
     ("import nowhere.json", "nowhere.json cannot be read"),
-    ("import bad.json", "bad.json is not an outcome"),
+    ("import bad.json", "bad.json, line 1: not an outcome"),
     ("import --watch", "name the files or folders"),
     ("import --watch bad.json", "takes one folder of outcomes"),
     ("import --watch nowhere", "takes one folder of outcomes"),
 )
+REAL = ROOT / "tests" / "fixtures" / "real_outcomes.jsonl"
 NO_STORE = (
     *("cancel 1", "pause 1", "resume 1", "logs 1", "status", "status --watch", "history many"),
     *("reanalyse", "archive --before 2026-01-01"),
@@ -136,7 +140,7 @@ def content(folder: Path) -> dict[str, list[Any]]:
 @pytest.mark.parametrize(
     ("before", "command"),
     [
-        ("", "submit tiny.yaml --priority 3"),
+        ("cancel 1", "submit tiny.yaml --priority 3"),
         ("", "cancel 1"),
         ("pause 1", "resume 1"),
         ("", "reanalyse"),
@@ -146,8 +150,7 @@ def content(folder: Path) -> dict[str, list[Any]]:
 )
 def test_a_kill_before_the_commit_changes_nothing(folder: Path, before: str, command: str) -> None:
     """The same command then does what it would have done."""
-    new = outcome(job(SIZES[0], batch_size=3))
-    (folder / "new.json").write_text(new.model_dump_json())
+    (folder / "new.json").write_text(REAL.read_text().partition("\n")[0])
     if before:
         assert in_process(*before.split(), "--db", "s.db", folder=folder).returncode == 0
     stored = content(folder)

@@ -15,6 +15,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from orchestrator.commands import doctor
+from store.open.engine import close_watches
 from tests.orchestrator.commands import ROOT, breakeven, in_process
 from tests.orchestrator.printed_commands import commands_in
 from tests.webapp.conftest import APP
@@ -194,6 +195,7 @@ def paged(name: str, folder: Path, place: Path = Path("breakeven.db")) -> set[st
                     if choice in app.segmented_control(key="take").options:
                         app.segmented_control(key="take").set_value(choice).run()
                         found |= shown_commands(app, Path(url).parent)
+    close_watches()
     return found
 
 

@@ -413,18 +413,21 @@ def half(engine: Engine) -> Engine:
 
 
 def test_the_time_left_is_that_of_jobs_like_those_before(half: Engine) -> None:
-    """One job was done in 10 s, another failed: three are left, one after the other."""
+    """One job was done in 10 s, another failed: three are left, one after the other, of larger
+    images.
+    """
     (found,) = run_progress(half, now=1.79e9)
     assert found[:5] == ("sweep", "cpu", 2, 1, 2)
-    assert found.left_s == pytest.approx(30)
+    assert found.left_s is not None
+    assert 30 < (before_s := found.left_s) < 33
     (found,) = run_progress(half)
     assert found.left_s is not None
     # what the running job has had since it was queued is taken off, at most all of it
-    assert 20 <= found.left_s < 30
+    assert 20 <= found.left_s < before_s
     (late,) = run_progress(half, now=1e12)
-    assert late.left_s == pytest.approx(20)
+    assert late.left_s == pytest.approx(20, rel=0.1)
     assert seconds_left(half, 1, now=1e12) == late.left_s
-    assert seconds_left(half, 1, now=1e12, starting=1) == pytest.approx(10)
+    assert seconds_left(half, 1, now=1e12, starting=1) == pytest.approx(10, rel=0.1)
     assert found.heard_at is not None
     assert found.owner == ME
     assert found.began_at == pytest.approx(found.heard_at, abs=60)

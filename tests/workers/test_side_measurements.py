@@ -62,7 +62,7 @@ NEEDED = {
     "process_state": {"use_threads", "ForwardFunctions.__init__", "ProcessState.__init__", "_value"}
     | {f"Changes.{name}" for name in ("__init__", "watched", "_compare", "look", "timed")}
     | {f"Changes.{name}" for name in ("_note", "flags", "notes")},
-    "readings": {"metric_value", "estimated", "median_time", "measures_energy"},
+    "readings": {"measures_energy"},
     "threads": {"parse_core_list", "pinned", "requested_policy", "present_policy", "set_policy"}
     | {"policy_variables", "pin_main_thread"},
 }
