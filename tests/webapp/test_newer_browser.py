@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from store.open.engine import connect
@@ -14,6 +15,7 @@ from tests.webapp.simulated import job, outcome
 Served = Callable[[str], str]
 
 
+@pytest.mark.slow
 def test_more_was_recorded(
     filled: str, served: Served, context: BrowserContext, tmp_path: Path
 ) -> None:

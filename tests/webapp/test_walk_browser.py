@@ -57,6 +57,7 @@ def shown(walk: Walk) -> list[str]:
     return [walk.main.inner_text(), *boxes, *names]
 
 
+@pytest.mark.slow
 def test_a_reload_shows_the_same(walk: Start) -> None:
     """After the sweep was changed twice on Answer, Promise and Explain, and after another arm was
     chosen on Explain: same page, same figures, and the sweep stands in the address.
