@@ -275,7 +275,7 @@ def test_kernels_with_the_largest_differences() -> None:
 
 
 def test_an_unclear_point_has_no_headline_of_two_medians(opened: Open, filled: str) -> None:
-    """Its interval stands there instead, and that nothing can be told."""
+    """Its interval stands there instead, and that it allows no answer."""
     query = {"sweep": "quickstart", "arm": "tome r_ratio=0.06", "size": "100"}
     words = page_text(opened(filled, PAGE, **query))
     assert re.search(r"tome r_ratio=0\.06: cannot tell, \d\.\d+× \[\d.*?\], ", words)
