@@ -366,8 +366,9 @@ def test_runtimes_that_are_not_installed(tmp_path: Path, monkeypatch: pytest.Mon
     """Where every comparison needs one the plan names it and `run` refuses it at once; where some
     do, both warn.
     """
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)  # as if it were not installed
-    reason = "onnxruntime is not installed here: uv sync --extra runtimes"
+    for package in ("onnxruntime", "onnxscript"):
+        monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    reason = "onnxruntime and onnxscript are not installed here: uv sync --extra runtimes"
     for methods, line in (
         (
             "[{method: dense, runtime: onnxruntime}]",

@@ -190,18 +190,18 @@ def test_parts_are_answered_by_new_processes(tmp_path: Path) -> None:
 
 
 def test_checksum_shows_every_byte() -> None:
-    """One bit, an exchange of two values, another dtype's odd sizes."""
+    """Each bit of a last value, an exchange of two values, another dtype's odd sizes."""
     model = torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.Linear(3, 5)).bfloat16()
     before = checksums(model)
     assert checksums(copy.deepcopy(model)) == before
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            kept = weight.clone()
-            weight.view(-1)[-1] = weight.view(-1)[-1] + 1
-            assert {key for key, value in checksums(model).items() if value != before[key]} == {
-                name
-            }
-            weight.copy_(kept)
+            last = weight.view(torch.int16).view(-1)[-1:]
+            for bit in (*(1 << shift for shift in range(15)), -(1 << 15)):
+                last ^= bit
+                after = checksums(model)
+                assert {key for key in after if after[key] != before[key]} == {name}, bit
+                last ^= bit
         first = model.get_parameter("0.weight")
         first[[0, 7]] = first[[7, 0]]
         assert checksums(model)["0.weight"] != before["0.weight"]
