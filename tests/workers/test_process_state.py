@@ -191,7 +191,9 @@ def test_parts_are_answered_by_new_processes(tmp_path: Path) -> None:
 
 def test_checksum_shows_every_byte() -> None:
     """Each bit of a last value, an exchange of two values, another dtype's odd sizes."""
-    model = torch.nn.Sequential(torch.nn.Linear(2048, 2048), torch.nn.Linear(3, 5)).bfloat16()
+    sizes = ((2048, 2048), (3, 5), (1, 1))
+    model = torch.nn.Sequential(*(torch.nn.Linear(*size) for size in sizes)).bfloat16()
+    model.register_buffer("empty", torch.empty(0))
     before = checksums(model)
     assert checksums(copy.deepcopy(model)) == before
     with torch.no_grad():

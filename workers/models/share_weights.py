@@ -107,7 +107,7 @@ def _checksum(tensor: torch.Tensor) -> torch.Tensor:
     words, rest = flat[:whole].view(torch.int64), flat[whole:].to(torch.int64)
     totals = words.view(-1, 1024).sum(1) if len(words) % 1024 == 0 else words
     # odd ones, by which no bit of a block is multiplied out of the 64
-    places = torch.arange(1, 2 * len(totals), 2, device=flat.device)
+    places = 2 * torch.arange(len(totals), device=flat.device) + 1
     last = torch.arange(7, 7 + len(rest), device=flat.device)
     return (totals * places).sum() + (rest * last).sum()
 
