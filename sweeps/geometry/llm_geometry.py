@@ -117,8 +117,11 @@ def from_config(name: str, config: Mapping[str, Any], *, complete: bool = False)
         raise SizesNotGivenError(f"{name}: its config.json does not give {', '.join(lacking)}")
     width, heads = sizes["width"], sizes["heads"]
     window, windowed = _window(architecture, stated, sizes["layers"])
+    # Falcon's newer layers have the heads of `num_kv_heads` and two norms
+    newer = bool(stated.get("new_decoder_architecture"))
     own = {
-        "kv_heads": 1 if stated.get("multi_query") else sizes.get("kv_heads", heads),
+        "kv_heads": 1 if stated.get("multi_query") and not newer else sizes.get("kv_heads", heads),
+        "one_norm": architecture == "falcon" and not newer and stated.get("parallel_attn", True),
         "head_dim": int(stated.get("head_dim") or width // heads),
         "mlp_width": int(stated.get("moe_intermediate_size") or sizes.get("mlp_width", 4 * width)),
         "experts": next((int(stated[key]) for key in _EXPERTS if stated.get(key)), 0),

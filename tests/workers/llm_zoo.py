@@ -61,7 +61,12 @@ ZOO: Mapping[str, dict[str, Any]] = {
     },
     "qwen2_moe": {**_EXPERTS, "num_experts": 4, "shared_expert_intermediate_size": 24},
     "qwen3_moe": {**_EXPERTS, "num_experts": 4},
-    "falcon": {**_SIZES, "num_kv_heads": 2, "new_decoder_architecture": True},
+    "falcon": {
+        **_SIZES,
+        "num_kv_heads": 2,
+        "new_decoder_architecture": True,
+        "ffn_hidden_size": 48,
+    },
     "stablelm": _GROUPED,
     "gpt_neox": _SIZES,
     "bloom": {"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": TOKENS},

@@ -33,7 +33,7 @@ def saved(folder: Path, architecture: str = "llama", **more: Any) -> Path:
     configuration.
     """
     config = {
-        **CONFIGS[architecture],
+        **CONFIGS.get(architecture, {}),
         "vocab_size": TOKENS,
         "bos_token_id": None,
         "eos_token_id": None,

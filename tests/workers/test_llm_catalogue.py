@@ -10,6 +10,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from sweeps.geometry.llm_geometry import catalogue, from_config
 from sweeps.model.condition import Condition
 from tests.llm_catalogue import DOCUMENT, built, examine, table
+from tests.workers.llm_zoo import ZOO
 from tests.workers.saved_llm import saved
 from workers.errors import Unsupported
 from workers.methods.language import larosa, topk_activation
@@ -40,7 +41,7 @@ def test_the_page_lists_it() -> None:
     [
         ("qwen2_moe", "mlp.shared_expert.gate_proj"),
         ("gpt_oss", r"mlp.experts \(GptOssExperts\)"),
-        ("falcon", r"self_attention.query_key_value \(FalconLinear\)"),
+        ("deepseek_v4", r"self_attn.o_a_proj \(DeepseekV4GroupedLinear\)"),
         ("deepseek_v3", "self_attn.kv_b_proj"),
     ],
 )
@@ -76,3 +77,23 @@ def test_other_weights_than_the_sizes_give(tmp_path: Path, more: dict[str, objec
     )
     assert plain.counter is None
     assert plain.network.described
+
+
+@pytest.mark.parametrize(
+    ("more", "kv_heads", "norms"),
+    [
+        ({}, 2, 2),
+        ({"new_decoder_architecture": False, "multi_query": True}, 1, 1),
+        ({"new_decoder_architecture": False, "multi_query": False, "num_kv_heads": 4}, 4, 1),
+        ({"new_decoder_architecture": False, "parallel_attn": False}, 1, 2),
+    ],
+)
+def test_falcons_of_both_kinds(
+    tmp_path: Path, more: dict[str, object], kv_heads: int, norms: int
+) -> None:
+    """Heads, norms and MACs follow from the config.json as from the model itself."""
+    folder = saved(tmp_path, "falcon", **ZOO["falcon"] | more)
+    lm = load_language(Condition(model=str(folder), weights="pretrained"))
+    assert lm.counter is None
+    assert lm.network.kv_heads == kv_heads
+    assert len(module_names(lm.model).norms) == norms == 2 - lm.network.one_norm

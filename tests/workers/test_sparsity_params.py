@@ -137,18 +137,23 @@ def test_promised_and_achieved_sparsity_are_equal(method, architecture, allocati
 
 
 @pytest.mark.parametrize("kernel", ["auto", "embedding_bag"])
-@pytest.mark.parametrize("architecture", ["qwen2", "starcoder2", "mixtral"])
-def test_wina_is_its_definition(architecture, kernel):
-    """By a plain loop: |x_i| times the norm of all weights that multiply it, the largest kept."""
+@pytest.mark.parametrize(
+    ("architecture", "weights"),
+    [("qwen2", "all"), ("starcoder2", "all"), ("mixtral", "all"), ("qwen2", "code")],
+)
+def test_wina_is_its_definition(architecture, weights, kernel):
+    """By a plain loop: |x_i| times the norm of all weights that multiply it, the largest kept; as
+    the authors' code, by keys and gate alone, each by itself, and |x_i| elsewhere.
+    """
     given = speaker_of(architecture)
     parts, kept = module_names(given.model), kept_of_each(given.network, (0.4,) * 4)
     plain = with_single_experts(clone_shared(given.model))
 
-    def masked(matrices, count):
+    def masked(matrices, count, *, weighted=True):
         squares = sum(matrix_and_bias(matrix)[0].square().sum(1) for matrix in matrices)
 
         def hook(_module, arguments):
-            scores_NI = arguments[0].abs() * squares.sqrt()
+            scores_NI = arguments[0].abs() * (squares.sqrt() if weighted else 1)
             least_N1 = scores_NI.sort(-1, descending=True).values[..., count - 1, None]
             return (arguments[0] * (scores_NI >= least_N1),)
 
@@ -158,16 +163,33 @@ def test_wina_is_its_definition(architecture, kernel):
     for layer in layers(plain, parts):
         for place, names in enumerate(parts.readers):
             matrices = [layer.get_submodule(name) for name in names]
+            if weights == "code":
+                for name, matrix in zip(names, matrices, strict=True):
+                    by_norms = name.rpartition(".")[2] in {"k_proj", "gate_proj"}
+                    masked([matrix], kept[place], weighted=by_norms)
+                continue
             alone = parts.experts and place > 1  # experts share no input
             for group in [[matrix] for matrix in matrices] if alone else [matrices]:
                 masked(group, kept[place])
     with torch.inference_mode():
         wanted = plain(IDS).logits
-    arm = wina.apply(given, wina.Params(sparsity=0.4, kernel=kernel))
+    arm = wina.apply(given, wina.Params(sparsity=0.4, kernel=kernel, weights=weights))
     assert (scored(arm) - wanted).abs().max() < 1e-4
     assert (decoded(arm) - wanted).abs().max() < 1e-4
-    largest = topk_activation.apply(given, topk_activation.Params(sparsity=0.4))
-    assert (scored(largest) - wanted).abs().max() > 0.01
+    others = [topk_activation.apply(given, topk_activation.Params(sparsity=0.4))]
+    if weights == "code":
+        others.append(wina.apply(given, wina.Params(sparsity=0.4)))
+    assert all((scored(other) - wanted).abs().max() > 0.01 for other in others)
+
+
+@pytest.mark.parametrize("architecture", ["starcoder2", "phi3"])
+def test_wina_by_code_needs_keys_and_gate(architecture):
+    """Refused without a gate before a job waits, and where keys are a part of a larger matrix."""
+    given, params = speaker_of(architecture), wina.Params(sparsity=0.4, weights="code")
+    reason = wina.refuses(params, given.network)
+    assert (reason is None) == given.network.gated
+    with pytest.raises(Unsupported, match="weights: code"):
+        wina.apply(given, params)
 
 
 @pytest.mark.parametrize("architecture", UNROTATABLE)

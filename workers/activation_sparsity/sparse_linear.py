@@ -42,8 +42,9 @@ class InputRule(NamedTuple):
     kept: int
     """The number of active inputs, with a threshold the expected one."""
     threshold: float | None = None
-    weighted: bool = False
-    """Whether magnitudes are multiplied with the norms of the rows that the inputs read (WINA)."""
+    weighted: bool | tuple[str, ...] = False
+    """Whether magnitudes are multiplied with the norms of the rows that the inputs read (WINA); or
+    ends of names: each matrix so named then has its own norms and selection, others neither."""
 
     def active(self, x_I: Tensor, norms_I: Tensor | None = None) -> Active:
         """The active inputs of one token."""
@@ -315,7 +316,11 @@ def skip(
             for name in names:
                 # An expert reads its own tokens only.
                 own = name if parts.experts and place > 1 else key
-                mask = masks.setdefault(own, SharedInputMask(rule, rotation_DD))
+                own_rule = rule
+                if isinstance(rule.weighted, tuple):
+                    own_rule = rule._replace(weighted=name.endswith(rule.weighted))
+                    own = name if own_rule.weighted else own
+                mask = masks.setdefault(own, SharedInputMask(own_rule, rotation_DD))
                 part = layer.get_submodule(name)
                 weight_IO, bias_O = architectures.matrix_and_bias(part)
                 route = None if kernel is None else select_route(kernel, weight_IO, rule.kept)

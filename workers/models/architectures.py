@@ -15,7 +15,7 @@ from transformers.pytorch_utils import Conv1D
 from workers.errors import Unsupported
 from workers.models.share_weights import clone_shared
 
-MATRICES = (nn.Linear, Conv1D)
+_MATRICES = (nn.Linear, Conv1D)
 KNOWN_INPUTS = 4
 """Of the matrices of a layer: see `workers.activation_sparsity`."""
 
@@ -228,9 +228,9 @@ def _calls(model: Any) -> list[_Call]:
 
 def _inputs(layer: list[_Call]) -> list[list[_Call]]:
     """The matrices of a layer by the input that they read, in order. Raises `Unsupported`."""
-    matrices = [call for call in layer if isinstance(call.module, (*MATRICES, Experts))]
+    matrices = [call for call in layer if isinstance(call.module, (*_MATRICES, Experts))]
     for call in layer:
-        if call in matrices and type(call.module) not in (*MATRICES, Experts):
+        if call in matrices and not (is_matrix(call.module) or type(call.module) is Experts):
             raise Unsupported(f"{call.kind} may multiply in another way than a plain matrix")
         if call not in matrices and call.dimensions > 2:
             raise Unsupported(f"{call.kind} holds matrices that are not read as those of others")
@@ -294,17 +294,23 @@ def layers_of(model: nn.Module, count: int) -> Sequence[nn.Module]:
     )
 
 
+def is_matrix(module: nn.Module) -> bool:
+    """Whether a module multiplies by its weight and adds its bias, and does nothing else."""
+    # written as `x @ W.T + b`; its module takes seconds to import
+    return type(module) in _MATRICES or type(module).__name__ == "FalconLinear"
+
+
 def matrix_and_bias(module: nn.Module) -> tuple[Tensor, Tensor | None]:
-    """The matrix of a `Linear` or a `Conv1D` as [inputs, outputs], a view, and its bias. Raises
+    """The matrix of a linear layer or a `Conv1D` as [inputs, outputs], a view, and its bias. Raises
     `Unsupported` for any other module.
     """
-    if type(module) not in MATRICES:
+    if not is_matrix(module):
         raise Unsupported(
             f"a matrix is a {type(module).__name__}, which this method cannot change; only one"
             " method of a stack can"
         )
     weight, bias = cast(Any, module).weight.detach(), cast(Any, module).bias
-    weight_IO = weight.t() if type(module) is nn.Linear else weight
+    weight_IO = weight if type(module) is Conv1D else weight.t()
     return weight_IO, None if bias is None else bias.detach()
 
 

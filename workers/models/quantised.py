@@ -16,7 +16,7 @@ from torch.nn.functional import linear, pad
 
 from sweeps.model.condition import Dtype
 from workers.errors import Unsupported
-from workers.models.architectures import MATRICES, matrix_and_bias, replace
+from workers.models.architectures import is_matrix, matrix_and_bias, replace
 
 GROUP = 32
 """Inputs of an int4 matrix that share a scale and an offset, as many as in llama.cpp's Q4_0."""
@@ -104,7 +104,7 @@ def quantise(model: nn.Module, dtype: Dtype) -> None:
     Raises `Unsupported` where further matrices would stay bfloat16, such as stacked experts.
     """
     for name, part in [*model.named_modules()]:
-        if type(part) in MATRICES:
+        if is_matrix(part):
             weight_IO, bias_O = matrix_and_bias(part)
             replace(model, name, LAYERS[dtype](weight_IO.t(), bias_O))
     others = [
