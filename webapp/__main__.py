@@ -5,6 +5,7 @@ app` opens it, `python -m webapp plot NAME -o FILE` draws a chart.
 import gc
 import os
 import secrets
+import shlex
 import sys
 import webbrowser
 from collections.abc import AsyncIterator
@@ -184,7 +185,8 @@ def open_app(
 
     LOGGING_CONFIG["loggers"]["uvicorn"]["level"] = "WARNING"
     say = partial(typer.echo, err=True)
-    guard = Middleware(Guard, say=say, token=token, cookie=f"breakeven-{port}")
+    command = shlex.join(("breakeven", *sys.argv[1:]))
+    guard = Middleware(Guard, say=say, token=token, cookie=f"breakeven-{port}", command=command)
     given = {"server.address": host, "server.port": port, "server.baseUrlPath": base}
     App(APP, middleware=[guard], lifespan=announced).run(config={**STREAMLIT_OPTIONS, **given})
 

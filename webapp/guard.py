@@ -34,6 +34,13 @@ OTHER_NAME = (
     "This app answers to localhost only; 'breakeven app --host ADDRESS' opens it, with a token;"
     " behind a proxy on this machine --token TOKEN does.\n"
 )
+ENDED = "The app has ended, or cannot be reached. On its machine this starts it again:"
+_STREAMLIT = Path(streamlit.__file__).with_name("static")
+_QUESTIONS = re.compile(
+    r"`Is Streamlit still running\?[^`]*`,codeBlock:`[^`]*`"
+    r"|`Streamlit server is not responding[^`]*`"
+)
+"""In Streamlit's script: what a page shows whose server is lost, on this machine and elsewhere."""
 
 
 def is_local(host: str) -> bool:
@@ -49,12 +56,20 @@ class Guard:
 
     `token` is empty where the app listens on this machine alone. `cookie` is the name of the
     cookie: browsers share cookies between the ports of a host. `say` takes a refusal of another
-    page, once, which a browser does not show where it is that of a WebSocket.
+    page, once, which a browser does not show where it is that of a WebSocket. `command` starts the
+    app: pages show it where they have lost their server.
     """
 
     def __init__(
-        self, app: ASGIApp, *, say: Callable[[str], None], token: str = "", cookie: str
+        self,
+        app: ASGIApp,
+        *,
+        say: Callable[[str], None],
+        token: str = "",
+        cookie: str,
+        command: str,
     ) -> None:
+        self.scripts = scripts_that_ask(command)
         self.app, self.say, self.token, self.cookie = app, lru_cache(say), token, cookie
         self.pass_word = sha256(token.encode()).hexdigest()
         self.headers = {
@@ -82,9 +97,9 @@ class Guard:
             return PlainTextResponse(text, REFUSED)
         if not self.token:
             local = is_local(re.sub(r":\d+$", "", host))
-            return None if local else PlainTextResponse(OTHER_NAME, REFUSED)
+            return self._script(request) if local else PlainTextResponse(OTHER_NAME, REFUSED)
         if _equal(request.cookies.get(self.cookie, ""), self.pass_word):
-            return None
+            return self._script(request)
         if not _equal(request.query_params.get("token", ""), self.token):
             return PlainTextResponse(NEEDED, REFUSED)
         # A redirect would not have the cookie where a link of another site leads here.
@@ -96,6 +111,27 @@ class Guard:
         )
         answer.set_cookie(self.cookie, self.pass_word, httponly=True, samesite="strict")
         return answer
+
+    def _script(self, request: HTTPConnection) -> Response | None:
+        text = self.scripts.get(request.url.path.rpartition("/")[2])
+        if text is None:
+            return None
+        # another app at this port may have the same script with another command
+        return Response(text, headers={"Cache-Control": "no-cache"}, media_type="text/javascript")
+
+
+def scripts_that_ask(command: str) -> dict[str, str]:
+    """Streamlit's scripts, by the names of their files, that would ask whether it still runs; with
+    what to start instead.
+    """
+    quoted = re.sub(r"([\\`$])", r"\\\1", command)
+    shown = f"`{ENDED}`,codeBlock:`{quoted}`"
+    texts = {path.name: path.read_text("utf-8") for path in _STREAMLIT.rglob("index.*.js")}
+    return {
+        name: _QUESTIONS.sub(lambda _: shown, text)
+        for name, text in texts.items()
+        if _QUESTIONS.search(text)
+    }
 
 
 def _equal(given: str, right: str) -> bool:
@@ -109,8 +145,8 @@ def content_policy() -> str:
     Of inline scripts those of Streamlit's own page alone run; Vega compiles its expressions, and
     Streamlit writes its styles into the page.
     """
-    page = Path(streamlit.__file__).with_name("static") / "index.html"
-    inline = re.findall(r"<script>(.*?)</script>", page.read_text(encoding="utf-8"), re.DOTALL)
+    page = (_STREAMLIT / "index.html").read_text(encoding="utf-8")
+    inline = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     hashes = [base64.b64encode(sha256(text.encode()).digest()).decode() for text in inline]
     allowed = {
         "default-src": "'self'",

@@ -14,7 +14,7 @@ from websockets.sync.client import connect
 
 from tests.webapp.proxy import proxied
 from tests.webapp.served import WAIT_MS, Watch, ended, new_page, served_app
-from webapp.guard import is_local
+from webapp.guard import ENDED, is_local
 
 TOKEN = "só secret&=" * 3
 QUOTED = "s%C3%B3+secret%26%3D" * 3
@@ -119,7 +119,7 @@ def test_with_the_token(guarded: str, context: BrowserContext) -> None:
 
 def test_behind_a_proxy(filled: str, context: BrowserContext, tmp_path: Path) -> None:
     """Below the path of a proxy that passes on path and Host all works: the navigation, a link, a
-    reload; other paths are not the app's.
+    reload; other paths are not the app's. A page whose app has ended names what starts it again.
     """
     with (
         served_app(filled, tmp_path, "--base-path", "/lab/breakeven") as app,
@@ -138,6 +138,10 @@ def test_behind_a_proxy(filled: str, context: BrowserContext, tmp_path: Path) ->
         page.reload()
         expect(page.get_by_text("Nodes and devices").first).to_be_visible(timeout=WAIT_MS)
         assert answer(f"{app}/_stcore/stream")[0] == HTTPStatus.NOT_FOUND
+    lost = page.get_by_role("dialog")
+    expect(lost).to_contain_text(ENDED, timeout=2 * WAIT_MS)
+    expect(lost).to_contain_text(f"breakeven app --no-browser --port {app.rpartition(':')[2]} --db")
+    expect(lost).to_contain_text("--base-path /lab/breakeven")
 
 
 def test_a_proxy_that_changes_the_host(
