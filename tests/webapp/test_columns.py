@@ -10,6 +10,7 @@ from sweeps.model.metrics import METRICS
 from tests.webapp.conftest import Made, Open
 from tests.webapp.page_elements import html_tables
 from tests.webapp.quality_stores import accuracy_store, language_store
+from webapp import screens
 from webapp.display.columns import COLUMNS, column_of
 
 NAMES = sorted({*COLUMNS, *METRICS})
@@ -17,7 +18,10 @@ NUMBERS = {column.title for column in map(column_of, NAMES) if column.table_form
 NUMBER = re.compile(r"[-−]?[\d,\u202f]*\.?\d+(e[-−+]\d+)?( ?[%×])?")
 RAW = re.compile(r"\{:|[.,~]\d[~]?[fgr]\b|\bnan\b|\bNone\b|\d\.\d{8}")
 """A format, a missing value of Python, or a float as Python prints it."""
-PAGES = ("", *(f"screens/{name}.py" for name in ("home", "promise", "accuracy", "language")))
+PAGES = (
+    "",
+    *(f"screens/{path.name}" for path in sorted(Path(screens.__path__[0]).glob("[!_]*.py"))),
+)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -77,8 +77,9 @@ def show_table(
         look = f" style='background:{TINTS.get(record.get('verdict', ''), 'none')}'"
         cells = []
         for name, column in columns.items():
-            form = f"{{:.{digits}f}}×" if name == "speedup" else column.table_format or "{}"
             value = record[name]
+            plain_form = "{:,.4g}" if isinstance(value, float) else "{}"
+            form = f"{{:.{digits}f}}×" if name == "speedup" else column.table_format or plain_form
             text = "–" if is_missing(value) else plain.name(form.format(value))
             cells.append(f"<td{look if name in JUDGED else ''}>{text}</td>")
         if address := record.get("href"):
