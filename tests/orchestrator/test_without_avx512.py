@@ -14,10 +14,7 @@ from tests.orchestrator.commands import ROOT, SWEEP, breakeven
 
 pytestmark = [pytest.mark.slow, pytest.mark.ray]
 AVX2 = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
-WORKERS = (
-    *("budget", "dense_models", "generation", "latency", "own_arms", "profile"),
-    *("side_measurements", "timer"),
-)
+WORKERS = ("dense_models", "generation", "latency", "own_arms", "profile")
 """Modules of tests whose jobs compute with torch and measure peaks. All of tests/workers takes much
 longer than four minutes; OpenVINO has an oneDNN of its own, which refuses int8 under this variable;
 what reads counters, caches, texts or files does not depend on the instructions of the CPU."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from store.open.engine import connect
 from sweeps.model.condition import Runtime
 from sweeps.model.job import Protocol
+from tests.fixtures import big_store
 from tests.fixtures.nightly import chain
 from tests.orchestrator.commands import breakeven
 from tests.store.language_fixtures import a_generation, a_generation_job
@@ -67,6 +68,12 @@ def nightly_store(path: Path) -> None:
     chain(path, 0, falls=6)
 
 
+def large_store(path: Path) -> None:
+    """Sweep `large` with 100 000 effects, and small ones."""
+    big_store.fill(path, 1000)
+    big_store.multiply(path, 49)
+
+
 def empty_store(path: Path) -> None:
     """No sweep."""
     connect(str(path)).dispose()
@@ -77,5 +84,6 @@ STORES = {
     "M": several_kinds_store,
     "Q": quickstart_store,
     "N": nightly_store,
+    "B": large_store,
     "empty": empty_store,
 }

@@ -2,8 +2,8 @@
 
 import pytest
 
-from sweeps.geometry.vit_catalogue import FILE, networks
-from tests.catalogues import candidates, catalogue, known_geometry
+from sweeps.geometry.vit_catalogue import networks
+from tests.catalogues import candidates, known_geometry
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,9 @@ def test_other_parts_run_dense():
 
 @pytest.mark.slow
 def test_the_catalogue_is_current():
-    """Generating the catalogue anew gives the file."""
-    assert catalogue() == FILE.read_text(encoding="utf-8")
+    """Generating each eighth model of the catalogue anew gives its line; `python -m tests.catalogues`
+    generates all.
+    """
+    found = {name: known_geometry(name) for name in candidates()[::8]}
+    made = {name: known for name, known in found.items() if known}
+    assert made == {name: known for name, known in networks().items() if name in found}
