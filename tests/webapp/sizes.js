@@ -1,8 +1,8 @@
-// What of the page is not legible as it is: words under 12 pixels by their size, what scrolls
-// sideways or reaches beyond the window, and words of charts that are cut.
+// What of the page is not legible as it is: words under 12 pixels and their size, what scrolls
+// sideways and by how much, words of charts and chosen options that are cut and by how much.
 () => {
   const round = (value) => Math.round(value * 10) / 10;
-  const small = {}, wide = {}, cut = [];
+  const small = {}, wide = {}, cut = {};
   const app = document.querySelector("[data-testid=stApp]") ?? document.body;
   const width = document.documentElement.clientWidth;
   const seen = (element) =>
@@ -27,17 +27,32 @@
       wide[element.ariaLabel || element.dataset.testid || element.className] =
         element.scrollWidth - element.clientWidth;
   }
+  const room = (element) => {
+    // where it is not cut: within the window, and within what it lies in unless that shows the rest
+    let [left, right, top, bottom, scrolled] = [0, width, -Infinity, Infinity, false];
+    for (let node = element; node; node = node.parentElement) {
+      const style = getComputedStyle(node), box = node.getBoundingClientRect();
+      if (style.overflowX !== "visible")
+        [left, right] = [Math.max(left, box.left), Math.min(right, box.right)];
+      scrolled ||= ["auto", "scroll"].includes(style.overflowY);
+      if (style.overflowY !== "visible" && !scrolled)
+        [top, bottom] = [Math.max(top, box.top), Math.min(bottom, box.bottom)];
+    }
+    return { left, right, top, bottom };
+  };
   for (const svg of app.querySelectorAll("svg.marks")) {
     if (!seen(svg)) continue;
-    const room = svg.getBoundingClientRect();
+    const inside = room(svg);
     for (const word of svg.querySelectorAll("text")) {
-      const box = word.getBoundingClientRect();
-      if (!word.textContent.trim() || !seen(word)) continue;
-      const beyond = Math.max(room.left - box.left, box.right - room.right, room.top - box.top,
-        box.bottom - room.bottom, box.right - width, -box.left);
-      if (beyond > 1 || word.textContent.includes("…"))
-        cut.push(`${word.textContent} (${round(Math.max(beyond, 0))} px)`);
+      const box = word.getBoundingClientRect(), text = word.textContent.trim();
+      if (!text || !seen(word)) continue;
+      const beyond = Math.max(inside.left - box.left, box.right - inside.right,
+        inside.top - box.top, box.bottom - inside.bottom);
+      if (beyond > 1 || text.includes("…")) cut[text] = round(Math.max(beyond, 0));
     }
   }
+  for (const input of app.querySelectorAll("input[role=combobox]"))
+    if (seen(input) && input.scrollWidth > input.clientWidth + 1)
+      cut[input.value] = input.scrollWidth - input.clientWidth;
   return { small, wide, cut };
 }

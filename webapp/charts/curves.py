@@ -54,7 +54,7 @@ UNDER = (
 )
 FOOT = 10
 """Pixels between break-evens above the axis of sizes."""
-SHORT, LINE_PX = 26, 15
+SHORT, LINE_PX = 30, 15
 """Letters of a line of a label beside the end of a curve; pixels of such a line."""
 NARROW = "containerSize()[0] < 500"
 """Whether a chart of a page is so narrow that the page's table alone names the arms."""

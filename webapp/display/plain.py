@@ -33,6 +33,7 @@ _STYLE = f"""
 [data-testid=stWidgetLabelRequired] {{display: none}}
 [data-testid=stTextArea] textarea {{font-family: monospace}}
 [data-testid=stMainBlockContainer] {{padding-top: 4rem}}
+[data-testid=stVegaLiteChart] svg {{overflow: visible}}
 #vg-tooltip-element {{max-width: min(40rem, calc(50vw - 1.5rem))}}
 #vg-tooltip-element tr:nth-child(n + 9) {{display: none}}
 #vg-tooltip-element td {{max-height: none; overflow-wrap: anywhere; white-space: normal}}

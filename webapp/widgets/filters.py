@@ -92,7 +92,7 @@ def choose_sweep(names: Sequence[str], default: str) -> str:
 
 def _width(label: str, options: Sequence[str]) -> int:
     """Pixels of a list with its label beside it, in which the longest option is whole."""
-    return min(85 + 8 * (len(label) + max(map(len, options))), 480)
+    return min(85 + 7 * (len(label) + max(map(len, options))), 480)
 
 
 def chosen_sweep() -> str:
