@@ -97,7 +97,7 @@ HOVER = (
 """Columns of the hover text of a point; those without a value are left out, and then all after the
 eighth."""
 DRAWN_COLUMNS = (
-    *(*POINT_KEY, *HOVER, "image_size", "gmacs_baseline", "x", "distrusted", "row"),
+    *(*POINT_KEY, *HOVER, "batch_size", "image_size", "gmacs_baseline", "x", "distrusted", "row"),
     *("speedup", "speedup_low", "speedup_high"),
 )
 """Columns of points that are drawn; the others would only make a page with many of them slow."""

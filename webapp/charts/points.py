@@ -21,8 +21,8 @@ Marks = Sequence[alt.Chart]
 Tips = Mapping[str, Sequence[str]]
 """Hover text: for each column its title, or title and format of a number."""
 LOCALE = {"number": {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}}
-PAGE_CONFIG = {"locale": LOCALE, "legend": {"labelLimit": 0}}
-"""Numbers in charts as pages show them, and names in legends as long as they are."""
+PAGE_CONFIG = {"locale": LOCALE, "legend": {"labelLimit": 0}, "text": {"fontSize": 12}}
+"""Numbers in charts as pages show them, names in legends as long as they are, no smaller words."""
 Channel = TypeVar("Channel", alt.Color, alt.Shape, alt.Stroke, alt.StrokeDash)
 
 GREY = "#808591"

@@ -56,7 +56,7 @@ STYLE = (
     " td:empty{display:none}.arms :is(tbody,tr,th,td){display:block;overflow-wrap:anywhere}.arms"
     " :is(th,td){max-width:none;border:0;padding:2px 6px}.arms tr{padding:8px 0;border-bottom:1px"
     ' solid rgba(128,133,145,.4)}.arms img{display:inline}.arms td:not([data-head=""])::before{'
-    "content:attr(data-head);opacity:.75;margin-right:8px}}</style>"
+    "content:attr(data-head);opacity:.75}.arms img,.arms td::before{margin-right:8px}}</style>"
 )
 """In a narrow window each row is a block of lines, each cell with its head before it."""
 
