@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.webapp.conftest import Made
-from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, ended, new_page
+from tests.webapp.served import CHART, FITS, POINTS, WAIT_MS, box_of, ended, new_page
 from tests.webapp.walked_stores import STORES
 
 NARROW, WIDE = (390, 844), (1440, 900)
@@ -123,7 +123,7 @@ def test_hover_boxes(opened: Opened, size: tuple[int, int]) -> None:
     page = opened("?sweep=quickstart_gpu", *ANSWERS["?sweep=quickstart_gpu"], size)
     for number in (0, 1):
         points = page.locator(CHART).nth(number).locator(POINTS.partition(" svg ")[2]).all()
-        boxes = [point.bounding_box() for point in points]
+        boxes = list(map(box_of, points))
         middles = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]
         for across, up, block in (
             (-1, -1, "center"),
@@ -138,7 +138,7 @@ def test_hover_boxes(opened: Opened, size: tuple[int, int]) -> None:
             points[corner].hover(force=True)
             page.locator(HOVER).wait_for(timeout=WAIT_MS)
             assert 1 < page.locator(HOVER_ROWS).count() <= MAX_HOVER_ROWS
-            box = page.locator(HOVER).bounding_box()
+            box = box_of(page.locator(HOVER))
             assert min(box["x"], box["y"]) >= 0
             assert box["x"] + box["width"] <= size[0]
             assert box["y"] + box["height"] <= size[1]

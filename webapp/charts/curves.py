@@ -324,11 +324,11 @@ def end_names(info: PanelInfo, height: float, *, bold: bool = True) -> Iterator[
     """The arms in colour, named at the ends of their lines."""
     here = [arm for arm in info.coloured if arm in set(info.panel.points["arm"])]
     ends = alt.Chart(line_ends(info.panel.points, here, info.spans[1], height))
-    look = {"fontSize": 12, "fontWeight": 600 if bold else 400, "lineHeight": LINE_PX}
+    weight: Any = 600 if bold else 400
     text = alt.expr(f"{NARROW} ? '' : split(datum.label, '\\n')")
-    yield ends.mark_text(align="left", dx=8, text=text, **look).encode(
-        alt.X(value="width"), alt.Y("place:Q"), _arm_looks(info)[0]
-    )
+    yield ends.mark_text(
+        align="left", dx=8, fontSize=12, fontWeight=weight, lineHeight=LINE_PX, text=text
+    ).encode(alt.X(value="width"), alt.Y("place:Q"), _arm_looks(info)[0])
 
 
 def _brackets(

@@ -173,9 +173,11 @@ def _show_table(known: PanelAnswers, rows: Sequence[ArmRow], sweep: str) -> None
     along = axis_label(known.axis, x_axis=free_axis(known.panel.points)).along
     st.html(arm_table_html(rows, span, at, along))
     if (table := break_evens_by_runtime(known)) is not None:
-        shown = table.fillna("–").reset_index()
-        lines = [list(map(plain.escaped, row)) for row in shown.to_numpy()]
-        st.html(grid_html("Break-evens by runtime", list(shown), lines))
+        lines = [
+            list(map(plain.escaped, row)) for row in table.fillna("–").reset_index().to_numpy()
+        ]
+        heads = ["runtime", *map(str, table)]
+        st.html(grid_html("Break-evens by runtime", heads, lines))
     choose = links.page_link(
         "choose",
         sweep=sweep,

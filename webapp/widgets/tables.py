@@ -119,8 +119,12 @@ def grid_html(label: str, heads: Collection[str], rows: Iterable[Sequence[str]])
     body = []
     for row in rows:
         cells = [cell if cell.startswith("<t") else f"<td>{cell}</td>" for cell in row]
-        named = zip(cells, heads, strict=True)
-        body.append("".join(f'{c[:3]} data-head="{escape(name)}"{c[3:]}' for c, name in named))
+        named = zip(heads, cells, strict=False)  # a row without a link has no last cell
+        body.append(
+            "".join(
+                cell.replace("<td", f'<td data-head="{escape(head)}"', 1) for head, cell in named
+            )
+        )
     return (
         f'{STYLE}<div class=grid tabindex=0 role=region aria-label="{label}">'
         f"<table class=arms><thead><tr>{head}"
