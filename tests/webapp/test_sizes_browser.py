@@ -17,6 +17,7 @@ NARROW, WIDE = (390, 844), (1440, 900)
 SIZES = Path(__file__).with_name("sizes.js").read_text()
 MAX_HOVER_ROWS = 8
 HOVER = "#vg-tooltip-element.visible"
+FONTS = "all => all.map(e => parseFloat(getComputedStyle(e).fontSize))"
 HOVER_ROWS = f"{HOVER} tr:visible"
 MAP = "[data-testid=stVegaLiteChart][aria-label^='Pays from'] svg"
 MAP_ROWS = """svg => {
@@ -118,7 +119,7 @@ def test_more_words_are_whole(opened: Opened, path: str) -> None:
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_hover_boxes(opened: Opened, size: tuple[int, int]) -> None:
     """At the points next to the four corners of each chart a hover box has at most eight rows and
-    lies in the window.
+    lies in the window, in words of 12 pixels or more.
     """
     page = opened("?sweep=quickstart_gpu", *ANSWERS["?sweep=quickstart_gpu"], size)
     for number in (0, 1):
@@ -138,6 +139,7 @@ def test_hover_boxes(opened: Opened, size: tuple[int, int]) -> None:
             points[corner].hover(force=True)
             page.locator(HOVER).wait_for(timeout=WAIT_MS)
             assert 1 < page.locator(HOVER_ROWS).count() <= MAX_HOVER_ROWS
+            assert min(page.locator(f"{HOVER} td").evaluate_all(FONTS)) >= 12
             box = box_of(page.locator(HOVER))
             assert min(box["x"], box["y"]) >= 0
             assert box["x"] + box["width"] <= size[0]

@@ -92,7 +92,7 @@ MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
 """Words that the legend shows even if no point has them."""
 HOVER = (
     *("arm", "prompt_tokens", "tokens", "estimate", "interval", "word", "reason", "flags"),
-    *("baseline_ms", "arm_ms", "pairs"),
+    *("pairs", "baseline_ms", "arm_ms"),
 )
 """Columns of the hover text of a point; those without a value are left out, and then all after the
 eighth."""
