@@ -27,7 +27,7 @@ MAX_CODE_TOKENS = {
     "workers": 126_400,
     "store": 91_000,
     "orchestrator": 92_800,
-    "webapp": 73_000,
+    "webapp": 73_300,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""

@@ -30,7 +30,7 @@ def html_texts(app: AppTest) -> list[str]:
 def cells(app: AppTest) -> dict[str, str]:
     """The sentence on the break-even of each arm in the table."""
     bodies = "".join(element.proto.body for element in app.get("html"))
-    found = re.findall(r"<th scope=row>.*?</span> (.*?)</th>.*?<td title=\"(.*?)\">", bodies)
+    found = re.findall(r"<th scope=row>.*?</span> (.*?)</th>.*?<td[^>]* title=\"(.*?)\">", bodies)
     return {unescape(arm.partition(" <")[0]): unescape(text) for arm, text in found}
 
 

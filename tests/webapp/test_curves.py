@@ -133,7 +133,7 @@ def test_one_arm_stands_out(quickstart: Frames) -> None:
     scale = drawn.marks()["encoding"]["color"]["scale"]
     colors = dict(zip(scale["domain"], scale["range"], strict=True))
     assert [name for name, color in colors.items() if color != GREY] == [arm]
-    (ends,) = drawn.by("text", "label")
+    (ends,) = drawn.by("y", "place")
     (band,) = (each for each in drawn.by("x", "x_low") if each["mark"]["type"] == "rect")
     assert [row.get("label", row["arm"]) for each in (ends, band) for row in drawn.rows(each)] == [
         arm
@@ -169,7 +169,7 @@ def test_words_and_floor(quickstart: Frames) -> None:
     (tip,) = (row for row in drawn.points if row["word"] == "probably faster")
     assert (tip["estimate"], tip["interval"]) == ("1.035×", "[1.001, 1.072]")
     fields = {tip["field"] for tip in drawn.marks()["encoding"]["tooltip"]}
-    assert fields >= {"tokens", "baseline_ms", "arm_ms", "estimate", "interval", "reason", "params"}
+    assert fields >= {"tokens", "baseline_ms", "arm_ms", "estimate", "interval", "reason", "pairs"}
     band, rule = drawn.layers()[:2]
     ends = {"floor_low": pytest.approx(1 / 1.02), "floor_high": pytest.approx(1.02)}
     assert drawn.rows(band) == [ends]
@@ -354,7 +354,7 @@ def test_points_intervals_and_names() -> None:
 
 def test_ends_of_lines_do_not_overlap() -> None:
     """Names beside lines that end close to each other keep a line's height apart, in the order of
-    the ends.
+    the ends; a long name is whole, in several lines, of which none is above the chart.
     """
     points = pd.DataFrame({"arm": list("abcd"), "x": 1.0, "speedup": [1.0, 1.001, 1.002, 1.4]})
     span = Extent(0.5, 2.0)
@@ -362,6 +362,13 @@ def test_ends_of_lines_do_not_overlap() -> None:
     places = np.log(found["place"]) / np.log(4.0) * 300
     assert list(found["arm"]) == list("abcd")
     assert (np.diff(places) >= 14.9).all()
+    long = [f"adaptivocab tokens=500 + larosa sparsity=0.{number}" for number in (3, 5)]
+    found = line_ends(points.assign(arm=[*"ab", *long], speedup=1.99), ["a", *long], span, 300)
+    assert [" ".join(label.split("\n")) for label in found["label"]] == ["a", *long]
+    assert [label.count("\n") for label in found["label"]] == [0, 1, 1]
+    first, second, third = np.log(found["place"] / 0.5) / np.log(4.0) * 300
+    assert third <= 300
+    assert (third - second, second - first) == pytest.approx((30, 30))
 
 
 def test_names_that_would_cover_each_other_are_left_out() -> None:

@@ -100,7 +100,7 @@ def history_info(points: pd.DataFrame, floor: float) -> PointsInfo:
         colors=colours,
         shape="what",
         shapes={"answer": "diamond", "attempt": "circle"},
-        legend={"columns": 1, "labelLimit": 700, "symbolType": "circle"},
+        legend={"columns": 1, "symbolType": "circle"},
         tips={
             "what": "Of",
             "series": "Where",
@@ -157,7 +157,7 @@ def trend_info(trends: Mapping[str, Trend], styles: Mapping[str, ArmStyle]) -> P
             Extra(pd.concat([moved.assign(speedup=end) for end in span]), {"strokeDash": [3, 3]})
         ],
         texts=[Extra(labels.assign(speedup=heights, late=late), LABEL)],
-        legend={"columns": {"expr": "width < 600 ? 1 : 3"}, "symbolType": "stroke"},
+        legend={"columns": {"expr": "width < 900 ? 1 : 3"}, "symbolType": "stroke"},
         tips={
             "arm": "Arm",
             "at": ("Measured, UTC", "%-d %b %H:%M"),

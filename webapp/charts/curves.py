@@ -54,8 +54,10 @@ UNDER = (
 )
 FOOT = 10
 """Pixels between break-evens above the axis of sizes."""
-SHORT, LINE_PX = 26, 15
-"""Letters of a label beside the end of a line; pixels between two such labels."""
+SHORT, LINE_PX = 30, 15
+"""Letters of a line of a label beside the end of a curve; pixels of such a line."""
+NARROW = "containerSize()[0] < 500"
+"""Whether a chart of a page is so narrow that the page's table alone names the arms."""
 WORDS_PX = 15
 """Height of a line of words below the curves."""
 APART = alt.Resolve.from_dict(
@@ -89,35 +91,13 @@ CROSS = "M-1,-1L1,1M-1,1L1,-1"
 MAIN_WORDS = frozenset({"faster", "same", "slower", "unclear"})
 """Words that the legend shows even if no point has them."""
 HOVER = (
-    "arm",
-    "against",
-    "params",
-    "image_size",
-    "image_shape",
-    "prompt_tokens",
-    "tokens",
-    "baseline_ms",
-    "arm_ms",
-    "estimate",
-    "interval",
-    "word",
-    "reason",
-    "medians",
-    "pairs",
-    "rounds",
-    "theory",
-    "realised_share",
-    "flags",
-    "tokens_final",
-    "new_tokens",
-    "kv_cache",
-    "gmacs_baseline",
-    "gmacs",
-    "gmacs_overhead",
+    *("arm", "prompt_tokens", "tokens", "estimate", "interval", "word", "reason", "flags"),
+    *("pairs", "baseline_ms", "arm_ms"),
 )
-"""Columns of the hover text of a point; those without a value are left out."""
+"""Columns of the hover text of a point; those without a value are left out, and then all after the
+eighth."""
 DRAWN_COLUMNS = (
-    *(*POINT_KEY, *HOVER, "batch_size", "x", "distrusted", "row"),
+    *(*POINT_KEY, *HOVER, "batch_size", "image_size", "gmacs_baseline", "x", "distrusted", "row"),
     *("speedup", "speedup_low", "speedup_high"),
 )
 """Columns of points that are drawn; the others would only make a page with many of them slow."""
@@ -227,7 +207,13 @@ def configured(chart: alt.VConcatChart) -> alt.VConcatChart:
         "view": {"stroke": None},
         "axis": {"domain": False, "titlePadding": 10, "gridOpacity": 0.3, **small},
         "title": {"anchor": "start", "frame": "group", "offset": 16, **title},
-        "legend": {"labelFontSize": 12, "symbolSize": 70, "columnPadding": 18, "offset": 12},
+        "legend": {
+            "labelFontSize": 12,
+            "labelLimit": 0,
+            "symbolSize": 70,
+            "columnPadding": 18,
+            "offset": 12,
+        },
     }
     # set in place: each method of Altair that sets one copies the whole chart first
     chart.config, chart.resolve = config, APART
@@ -338,9 +324,11 @@ def end_names(info: PanelInfo, height: float, *, bold: bool = True) -> Iterator[
     """The arms in colour, named at the ends of their lines."""
     here = [arm for arm in info.coloured if arm in set(info.panel.points["arm"])]
     ends = alt.Chart(line_ends(info.panel.points, here, info.spans[1], height))
-    yield ends.mark_text(align="left", dx=8, fontSize=12, fontWeight=600 if bold else 400).encode(
-        alt.X(value="width"), alt.Y("place:Q"), _arm_looks(info)[0], text="label:N"
-    )
+    weight: Any = 600 if bold else 400
+    text = alt.expr(f"{NARROW} ? '' : split(datum.label, '\\n')")
+    yield ends.mark_text(
+        align="left", dx=8, fontSize=12, fontWeight=weight, lineHeight=LINE_PX, text=text
+    ).encode(alt.X(value="width"), alt.Y("place:Q"), _arm_looks(info)[0])
 
 
 def _brackets(
@@ -410,22 +398,27 @@ def row_layers(info: PanelInfo, *, links: bool = False, words: bool = True, **lo
 def line_ends(
     points: pd.DataFrame, arms: Sequence[str], span: Extent, height: float
 ) -> pd.DataFrame:
-    """A row for each of the arms with its `label` and the `place` of it on the axis of speed-ups,
-    apart enough to be read.
+    """A row for each of the arms with its `label`, in lines, and the `place` of its first line on
+    the axis of speed-ups, apart enough to be read.
     """
     low, high = math.log(span.low), math.log(span.high)
-    room = (high - low) * LINE_PX / height
+    line = (high - low) * LINE_PX / height
     last = points.sort_values("x").groupby("arm")["speedup"].last()
     named = sorted(arms, key=lambda arm: float(last[arm]))
-    places = [math.log(last[arm]) for arm in named]
+    labels = ["\n".join(wrap(arm, SHORT, max_lines=4, placeholder="…")) for arm in named]
+    half = [line * (label.count("\n") + 1) / 2 for label in labels]
+    places = [min(max(math.log(last[arm]), low), high) for arm in named]
     for _ in range(50):  # neighbours that overlap move apart by the same distance
         for below, above in pairwise(range(len(places))):
-            if (missing := room - (places[above] - places[below])) > 1e-9:
+            if (missing := half[below] + half[above] - (places[above] - places[below])) > 1e-9:
                 places[below] -= missing / 2
                 places[above] += missing / 2
-    inside = [math.exp(min(max(place, low), high)) for place in places]
-    labels = [arm if len(arm) <= SHORT else f"{arm[: SHORT - 1]}…" for arm in named]
-    return pd.DataFrame({"arm": named, "place": inside, "label": labels})
+    upper = high + line / 2
+    for arm in reversed(range(len(places))):  # none above the chart
+        places[arm] = min(places[arm], upper - half[arm])
+        upper = places[arm] - half[arm]
+    firsts = [math.exp(at + up - line / 2) for at, up in zip(places, half, strict=True)]
+    return pd.DataFrame({"arm": named, "place": firsts, "label": labels})
 
 
 def _point_marks(points: pd.DataFrame, *, links: bool, words: bool) -> alt.Chart:
@@ -459,7 +452,7 @@ def _point_marks(points: pd.DataFrame, *, links: bool, words: bool) -> alt.Chart
 def _published_marks(found: pd.DataFrame) -> alt.Chart:
     """Hollow marks with their source as legend and hover text; the caller adds x and y."""
     legend = alt.Legend(
-        title=None, orient="top", symbolType="circle", symbolFillColor="transparent", labelLimit=0
+        title=None, orient="top", symbolType="circle", symbolFillColor="transparent"
     )
     hover = {name: text for name, text in HOVER_PUBLISHED.items() if found[name].notna().any()}
     mark = alt.Chart(found).mark_point(
@@ -505,6 +498,7 @@ def _arm_axis(labels: Mapping[str, str], styles: Mapping[str, ArmStyle]) -> alt.
         tickColor=look({name: style.color for name, style in styles.items()}, GREY),
         tickDash=look({name: style.dash for name, style in styles.items()}, [1, 0]),
         labelLimit=0,
+        labelExpr=f"slice(datum.label, {NARROW} ? lastindexof(datum.label, ': ') + 2 : 0)",
         labelPadding=8,
         **scales.CENTRED,
     )

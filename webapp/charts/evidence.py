@@ -78,7 +78,7 @@ class PairFrames(NamedTuple):
             return []
         base = alt.Chart(first.assign(label="attempt " + first["attempt"].astype(str)))
         base = base.encode(alt.X("number:Q", scale=self.x))
-        text = base.mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=10, color=GREY)
+        text = base.mark_text(align="left", baseline="top", dx=3, dy=2, fontSize=12, color=GREY)
         return [
             base.mark_rule(color=GREY, strokeDash=[3, 3], strokeWidth=1),
             text.encode(y=alt.value(0), text="label:N"),

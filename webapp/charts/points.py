@@ -21,7 +21,8 @@ Marks = Sequence[alt.Chart]
 Tips = Mapping[str, Sequence[str]]
 """Hover text: for each column its title, or title and format of a number."""
 LOCALE = {"number": {"decimal": ".", "thousands": "\u202f", "grouping": [3], "currency": ["", ""]}}
-"""Of numbers in charts, as pages show them."""
+PAGE_CONFIG = {"locale": LOCALE, "legend": {"labelLimit": 0}, "text": {"fontSize": 12}}
+"""Numbers in charts as pages show them, names in legends as long as they are, no smaller words."""
 Channel = TypeVar("Channel", alt.Color, alt.Shape, alt.Stroke, alt.StrokeDash)
 
 GREY = "#808591"
@@ -388,7 +389,7 @@ def omit_empty_rows(chart: alt.TopLevelMixin, *, links: bool = True) -> None:
     def to_dict(*args: Any, **kwargs: Any) -> dict[str, Any]:
         spec = inner(*args, **kwargs)
         found: dict[str, Any] = with_known_rows(spec if links else without_links(spec))
-        return found | {"config": {"locale": LOCALE} | found.get("config", {})}
+        return found | {"config": PAGE_CONFIG | found.get("config", {})}
 
     object.__setattr__(chart, "to_dict", to_dict)
 

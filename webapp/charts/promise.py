@@ -23,7 +23,7 @@ from webapp.charts.points import (
     placed_texts,
     tips,
 )
-from webapp.charts.scales import Extent, row_axis
+from webapp.charts.scales import Extent, row_axis, row_step
 from webapp.display.arm_style import arm_styles, method_colors
 
 PROMISE_HEIGHT = 420
@@ -36,10 +36,8 @@ NAME_PX, PLOT_SHARE = 18, 0.7
 """Between the names of two lines; share of the height that axes and legend leave."""
 PROMISE_HOVER = (
     *("arm", "tokens", "speedup_macs", "speedup", "interval", "realised_share"),
-    *("baseline_ms", "arm_ms", "word", "runtime", "pairs", "flags"),
+    *("word", "flags"),
 )
-ROW_HEIGHT, HEADER = 30, 64
-"""Pixels of a row of the map, and above the rows: Streamlit counts the axis to the height."""
 EARLY, LATE = (0x1A, 0x70, 0xB8), (0xC9, 0xDF, 0xF2)
 """From the fewest tokens to the most."""
 UNKNOWN = "#8085911f"
@@ -72,7 +70,7 @@ def promise_info(points: pd.DataFrame) -> PointsInfo:
     most = max(1.0, float(known["speedup_macs"].max()))
     xs = xs._replace(high=xs.high * (xs.high / most) ** 1.5)  # for the names of the lines
     runtimes = [name for name in RUNTIME_SHAPES if name in set(known["runtime"])]
-    legend = {"symbolType": "circle", "symbolOpacity": 1, "columns": 6, "labelLimit": 220}
+    legend = {"symbolType": "circle", "symbolOpacity": 1, "columns": 6}
     lines, names = _share_lines(xs, ys)
     named = known.assign(text=[f"{tokens:,.0f}" for tokens in known["tokens"]])
     title = f"Measured speed-up, with its {INTERVAL} interval"
@@ -80,9 +78,7 @@ def promise_info(points: pd.DataFrame) -> PointsInfo:
         Measure("speedup_macs", "Speed-up if time followed the MACs", "", "ratio", span=xs),
         Measure("speedup", title, "", "ratio", span=ys),
     )
-    sizes = placed_texts(
-        named.sort_values("tokens", ascending=False), axes, PROMISE_HEIGHT, dy=0, fontSize=11
-    )
+    sizes = placed_texts(named.sort_values("tokens", ascending=False), axes, PROMISE_HEIGHT, dy=0)
     return PointsInfo(
         rows=known,
         x=axes[0],
@@ -119,7 +115,7 @@ def _share_lines(xs: Extent, ys: Extent) -> tuple[list[Extra], list[Extra]]:
         at_px = PLOT_SHARE * PROMISE_HEIGHT * log(high**share / ys.low) / log(ys.high / ys.low)
         if all(abs(at_px - other) >= NAME_PX for other in named):
             named.append(at_px)
-            look = {"align": "right", "dx": -6, "dy": -8, "fontSize": 11}
+            look = {"align": "right", "dx": -6, "dy": -8}
             names.append(Extra(line.iloc[1:].assign(text=label), look))
     return lines, names
 
@@ -152,7 +148,7 @@ def break_even_map(
     return layered(
         boxes.encode(alt.Fill("fill:N", scale=None)),
         base.mark_text(fontSize=12).encode(ink, text="text:N"),
-        height=ROW_HEIGHT * len(rows) + HEADER,
+        height=row_step(rows),
         view=alt.ViewBackground(stroke=None),
     )
 

@@ -83,7 +83,7 @@ def length_info(
         colors={name: style.color for name, style in named.items()},
         joined="arm",
         dashes={name: style.dash for name, style in named.items()},
-        legend={"columns": 2, "labelLimit": 420, "symbolType": "stroke"},
+        legend={"columns": 2, "symbolType": "stroke"},
         height=360 + 10 * len(named),
         tips={
             "arm": "Arm",
@@ -158,7 +158,6 @@ def corruption_chart(rows: pd.DataFrame) -> Layers:
         "top1_drop_low": ("at least", "+.2f"),
         "top1_drop_high": ("at most", "+.2f"),
         "word": "Verdict",
-        "images": ("Images", ",.0f"),
     }
     ink = alt.condition("datum.strong", alt.value("#ffffff"), alt.value("#1c2024"))
     return layered(

@@ -22,7 +22,9 @@ STICKY = "filters"
 _STYLE = f"""
 :has(> .st-key-{UNSEEN}) {{position: absolute; width: 1px; height: 1px; overflow: clip;
   opacity: 0; pointer-events: none}}
-:has(> .st-key-{STICKY}) {{position: sticky; top: 3.75rem; z-index: 9}}
+@media (min-width: 641px) {{
+  :has(> .st-key-{STICKY}) {{position: sticky; top: 3.75rem; z-index: 9}}
+}}
 .st-key-{STICKY} {{background: light-dark(#fff, #171614); padding: 0.25rem 0}}
 .st-key-{STICKY} [data-testid=stSelectbox] {{display: flex; align-items: center; gap: 0.4rem}}
 .st-key-{STICKY} [data-testid=stSelectbox] > .react-aria-ComboBox {{flex: 1; min-width: 0}}
@@ -31,10 +33,12 @@ _STYLE = f"""
 [data-testid=stWidgetLabelRequired] {{display: none}}
 [data-testid=stTextArea] textarea {{font-family: monospace}}
 [data-testid=stMainBlockContainer] {{padding-top: 4rem}}
-#vg-tooltip-element {{max-width: 40rem}}
-#vg-tooltip-element td.key {{max-width: 12rem; white-space: normal}}
-#vg-tooltip-element td.value {{max-width: 28rem; max-height: none; overflow-wrap: anywhere;
-  white-space: normal}}"""
+[data-testid=stVegaLiteChart] svg {{overflow: visible}}
+#vg-tooltip-element {{max-width: min(40rem, calc(50vw - 1.5rem))}}
+#vg-tooltip-element tr:nth-child(n + 9) {{display: none}}
+#vg-tooltip-element td {{max-height: none; overflow-wrap: anywhere; white-space: normal}}
+#vg-tooltip-element td.key {{max-width: 12rem}}
+#vg-tooltip-element td.value {{max-width: 28rem}}"""
 
 
 _WORDS = '[data-testid=stVegaLiteChart] svg text:not([fill="#ffffff"], [fill="#10131a"])'
@@ -42,8 +46,9 @@ _WORDS = '[data-testid=stVegaLiteChart] svg text:not([fill="#ffffff"], [fill="#1
 
 
 def page_style(*, dark: bool) -> str:
-    """Of all pages: no mark of required choices, which all have a value; hover texts of charts wrap
-    in place of being cut; words of charts are legible in the colour of their arm.
+    """Of all pages: no mark of required choices, which all have a value; hover texts of charts have
+    at most eight rows, which wrap within half of the window; words of charts are legible in the
+    colour of their arm.
     """
     words = f"brightness({1.5 if dark else 0.65})"
     return f"<style>{_STYLE}{_WORDS} {{filter: {words}}}</style>"

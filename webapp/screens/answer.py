@@ -50,6 +50,7 @@ from webapp.widgets.answers import (
 )
 from webapp.widgets.chart_block import draw_chart, offer_files
 from webapp.widgets.quality import QualityOfPoint, data_text
+from webapp.widgets.tables import grid_html
 from webapp.widgets.words import MEANING, show_running_sweeps
 from workers.methods import purpose
 from workers.methods.arm_labels import params_label
@@ -172,7 +173,11 @@ def _show_table(known: PanelAnswers, rows: Sequence[ArmRow], sweep: str) -> None
     along = axis_label(known.axis, x_axis=free_axis(known.panel.points)).along
     st.html(arm_table_html(rows, span, at, along))
     if (table := break_evens_by_runtime(known)) is not None:
-        st.dataframe(table, placeholder="–")
+        lines = [
+            list(map(plain.escaped, row)) for row in table.fillna("–").reset_index().to_numpy()
+        ]
+        heads = ["runtime", *map(str, table)]
+        st.html(grid_html("Break-evens by runtime", heads, lines))
     choose = links.page_link(
         "choose",
         sweep=sweep,

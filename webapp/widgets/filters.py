@@ -55,7 +55,6 @@ OF_A_DEVICE = (
 """What may differ between panels of several devices."""
 NAMED_ALONE = ("model", "device_name")
 """Columns of a panel that are named where there is no choice."""
-WIDTH = 190
 NONE = "none"
 """The option for rows without a value."""
 
@@ -87,8 +86,13 @@ def choose_sweep(names: Sequence[str], default: str) -> str:
     chosen = address.one_of("sweep", names, default)
     address.put("sweep", chosen)
     st.session_state["chosen_sweep"] = chosen
-    st.selectbox("Sweep", names, width=WIDTH, **address.widget("sweep", chosen))
+    st.selectbox("Sweep", names, width=_width("Sweep", names), **address.widget("sweep", chosen))
     return chosen
+
+
+def _width(label: str, options: Sequence[str]) -> int:
+    """Pixels of a list with its label beside it, in which the longest option is whole."""
+    return min(85 + 7 * (len(label) + max(map(len, options))), 480)
 
 
 def chosen_sweep() -> str:
@@ -118,7 +122,8 @@ def choose_scope(sweep: str) -> Scope:
     for one in plan.choices:
         address.put(one.key, *([] if one.value == one.default else [one.value]))
         shown = address.widget(one.key, one.value, one.default)
-        st.selectbox(one.label, one.options, width=WIDTH, **shown)
+        width = _width(one.label, one.options)
+        st.selectbox(one.label, one.options, width=width, **shown)
     arms = [one for one in plan.arms if len(one.options) > 1]
     with st.popover("Arms", help="Show some arms only") if arms else nullcontext():
         for one in plan.arms:

@@ -44,17 +44,21 @@ TINTS = {
 """Of cells by verdict, on both themes."""
 LEFT_OUT_IF_EQUAL = ("model", "host", "batch_size", "kv_cache", "against", "flags")
 """Columns of the tables that are left out where all values are equal."""
-HEIGHT = 430
-"""Pixels of a table of HTML, in which more rows are scrolled."""
 MAX_ROWS = 400
 STYLE = (
-    "<style>.arms{border-collapse:collapse;width:100%;font-size:.875rem}.arms th,.arms"
+    "<style>.grid{max-height:430px;overflow:auto}"
+    ".arms{border-collapse:collapse;width:100%;font-size:.875rem}.arms th,.arms"
     " td{text-align:left;padding:5px 18px 5px 6px;border:0;border-bottom:1px solid"
-    " rgba(128,133,145,.25);overflow-wrap:anywhere;min-width:3.5rem}.arms thead"
-    " th{font-weight:400;opacity:.75;overflow-wrap:normal}.arms tbody"
+    " rgba(128,133,145,.25);overflow-wrap:break-word;min-width:3.5rem}.arms thead"
+    " th{font-weight:400;opacity:.75}.arms tbody"
     " th{font-weight:600;max-width:22rem}.arms"
-    " img{display:block}</style>"
+    " img{display:block}@media(max-width:640px){.grid{max-height:75vh}.arms thead,.arms"
+    " td:empty{display:none}.arms :is(tbody,tr,th,td){display:block;overflow-wrap:anywhere}.arms"
+    " :is(th,td){max-width:none;border:0;padding:2px 6px}.arms tr{padding:8px 0;border-bottom:1px"
+    ' solid rgba(128,133,145,.4)}.arms img{display:inline}.arms td:not([data-head=""])::before{'
+    "content:attr(data-head);opacity:.75}.arms img,.arms td::before{margin-right:8px}}</style>"
 )
+"""In a narrow window each row is a block of lines, each cell with its head before it."""
 
 
 def show_table(
@@ -105,7 +109,7 @@ def linked_table(data: pd.DataFrame) -> None:
         plain.sentence(f"and {count(len(data) - MAX_ROWS, 'more row')}: CSV has all", "muted")
 
 
-def grid_html(label: str, heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+def grid_html(label: str, heads: Collection[str], rows: Iterable[Sequence[str]]) -> str:
     """A table that scrolls: heads as text, with the hover texts of a mapping; cells of HTML, with
     or without their tags.
     """
@@ -113,12 +117,17 @@ def grid_html(label: str, heads: Iterable[str], rows: Iterable[Sequence[str]]) -
     head = "".join(
         f'<th scope=col title="{escape(hover.get(text, ""))}">{escape(text)}</th>' for text in heads
     )
-    body = [
-        "".join(cell if cell.startswith("<t") else f"<td>{cell}</td>" for cell in row)
-        for row in rows
-    ]
+    body = []
+    for row in rows:
+        cells = [cell if cell.startswith("<t") else f"<td>{cell}</td>" for cell in row]
+        named = zip(heads, cells, strict=False)  # a row without a link has no last cell
+        body.append(
+            "".join(
+                cell.replace("<td", f'<td data-head="{escape(head)}"', 1) for head, cell in named
+            )
+        )
     return (
-        f'{STYLE}<div tabindex=0 role=region aria-label="{label}"'
-        f' style="max-height:{HEIGHT}px;overflow:auto"><table class=arms><thead><tr>{head}'
+        f'{STYLE}<div class=grid tabindex=0 role=region aria-label="{label}">'
+        f"<table class=arms><thead><tr>{head}"
         f"</tr></thead><tbody><tr>{'</tr><tr>'.join(body)}</tr></tbody></table></div>"
     )

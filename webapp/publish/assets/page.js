@@ -14,7 +14,7 @@ function look() {
     background: "transparent", view: { stroke: null }, font: "system-ui, sans-serif",
     axis: { ...words, domain: false, gridColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12,
       titleFontWeight: "normal", titlePadding: 8 },
-    legend: { ...words, labelFontSize: 12, symbolSize: 70, columnPadding: 14, offset: 6 },
+    legend: { ...words, labelFontSize: 12, labelLimit: 0, symbolSize: 70, columnPadding: 14, offset: 6 },
     title: { color: text, subtitleColor: soft, anchor: "start" },
   };
 }
