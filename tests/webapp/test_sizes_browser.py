@@ -32,20 +32,18 @@ MAP_ROWS = """svg => {
   return [distinct(spans(".mark-rect path")), spans(".of-a-row")];
 }"""
 """Upper and lower ends of the rows of a map, and of their labels."""
-ANSWERS = {"?sweep=quickstart_gpu": ("H", 2), "?sweep=llm_gpu": ("H", 1)}
+ANSWERS = {"?sweep=quickstart_gpu": ("H", 2), "?sweep=lengths": ("M", 2)}
 WORDS = {
     **ANSWERS,
     "promise?sweep=quickstart_gpu": ("H", 2),
-    "language?sweep=llm_gpu": ("H", 1),
+    "language?sweep=lengths": ("M", 3),
     "history?sweep=quickstart_gpu": ("H", 1),
 }
 MORE_WORDS = {
     "choose": ("H", 2),
-    "promise?sweep=llm_gpu": ("H", 2),
     "explain?sweep=quickstart_gpu": ("H", 1),
     "explain?sweep=quickstart_gpu&more=Cost+model": ("H", 2),
     "?sweep=runtimes": ("M", 2),
-    "?sweep=lengths": ("M", 2),
     "?sweep=noisy": ("M", 1),
     "?sweep=accurate": ("M", 1),
     "?sweep=explained": ("M", 2),
@@ -54,7 +52,6 @@ MORE_WORDS = {
     "explain?sweep=explained&more=Roofline": ("M", 3),
     "explain?sweep=explained&more=Classes+of+time": ("M", 3),
     "accuracy?sweep=accurate": ("M", 4),
-    "language?sweep=lengths": ("M", 3),
     "history?sweep=runtimes": ("M", 1),
     "history?sweep=nightly": ("N", 1),
     "compare": ("N", 1),

@@ -105,11 +105,19 @@ def raises(*_: Any, **__: Any) -> Any:
     raise RuntimeError("forced")
 
 
+def raises_in_generator(*_: Any, **__: Any) -> Any:
+    for error in (RuntimeError("forced"),):
+        raise error
+    yield
+
+
 def force(patch: pytest.MonkeyPatch, module: str, names: Iterable[str]) -> Outcome:
     """A latency job in which these functions raise, whoever imported them."""
     found = functions(importlib.import_module(f"workers.measure.{module}"))
     for name in names:
-        patch.setattr(found[name], "__code__", raises.__code__)
+        yields = inspect.isgeneratorfunction(found[name])
+        forced = raises_in_generator if yields else raises
+        patch.setattr(found[name], "__code__", forced.__code__)
     for cache in (environment.commit, environment._versions, environment._torch_cuda):
         cache.cache_clear()
     peaks._fastest_product.cache_clear()

@@ -60,7 +60,7 @@ def test_training_learns_and_writes_its_facts(monkeypatch: pytest.MonkeyPatch):
         "facts.json",
     }
     assert found["recipe"] == BRIEF.model_dump()
-    assert found["losses"][-1] < found["losses"][0] - 0.5
+    assert found["losses"][-1] < found["losses"][0] - 0.3
     assert 1 < found["perplexity"] < CONFIGS["tiny_lm"]["vocab_size"]
     assert 0 < found["bits_per_byte"] < 8
     assert found["seconds"] > 0
