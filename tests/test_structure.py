@@ -23,11 +23,11 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 116_800,
-    "workers": 126_400,
-    "store": 91_000,
-    "orchestrator": 92_800,
-    "webapp": 73_000,
+    "sweeps": 116_900,
+    "workers": 126_500,
+    "store": 91_100,
+    "orchestrator": 93_300,
+    "webapp": 73_200,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""
