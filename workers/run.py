@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
-from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Outcome
+from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Environment, Outcome
 from workers.cache import write_whole
 from workers.errors import TimedOut, alarm
 from workers.measure.environment import (
@@ -255,6 +255,9 @@ def _read(paths: Sequence[Path]) -> list[tuple[Path, Job]]:
     for path in files:
         try:
             job = Job.model_validate_json(path.read_bytes())
+            nowhere = Environment(device=job.condition.device, device_name="")
+            # raises for what no store holds, before minutes of measuring
+            Outcome(job=job, environment=nowhere, host="", started_at=1, ended_at=1)
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
         except ValidationError as error:
@@ -268,6 +271,11 @@ def _read(paths: Sequence[Path]) -> list[tuple[Path, Job]]:
             raise UsageError(
                 f"{path}: the job needs device {job.condition.device}; this machine has"
                 f" {', '.join(present)}"
+            )
+        if job.protocol_version > (newest := KINDS[job.kind].protocol_version):
+            raise UsageError(
+                f"{path}: not a job: protocol_version: {job.protocol_version}, expected {newest} at"
+                " most"
             )
         jobs.append((path, job))
     return jobs
