@@ -41,7 +41,7 @@ def job(seed: int = 0) -> Job:
 def edited(path: tuple[str | int, ...], value: Any) -> str:
     """A job file with another value at `path`."""
     step = Step(method="topk", params={"keep_rate": 0.5})
-    document = job().model_copy(update={"arms": (Arm(stack=(step,)),)}).model_dump(mode="json")
+    document: Any = job().model_copy(update={"arms": (Arm(stack=(step,)),)}).model_dump(mode="json")
     inner = document
     for key in path[:-1]:
         inner = inner[key]
