@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Environment, Outcome
+from sweeps.number_format import count
 from workers.cache import write_whole
 from workers.errors import TimedOut, alarm
 from workers.measure.environment import (
@@ -188,7 +189,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         if not options.quiet:
-            sys.stderr.write(f"interrupted; outcomes of {done} of {len(jobs)} jobs were written\n")
+            sys.stderr.write(
+                f"interrupted; outcomes of {done} of {count(len(jobs), 'job')} written\n"
+            )
         return INTERRUPTED
     return 0 if answered else 1
 

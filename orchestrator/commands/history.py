@@ -67,7 +67,7 @@ def _lines(name: str, db: str | None, trends: Sequence[Trend]) -> Iterator[str]:
     shown = report.speedups[report.speedups["metric"] == trends[0].metric]
     labels = {
         (row.question_id, row.host): ", ".join((arm_label_of(row), *distinctions(row, shown)))
-        + ("" if row.tokens is None else f", {row.tokens} tokens")
+        + ("" if row.tokens is None else f", {row.tokens} token{'' if row.tokens == 1 else 's'}")
         for row in report.points
         if row.metric == trends[0].metric
     }

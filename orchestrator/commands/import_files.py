@@ -304,7 +304,8 @@ def _link(engine: Engine, expansion: Expansion, outcomes: Sequence[Outcome]) -> 
     ]
     plan = make_plan(expansion.without_demands(), engine, sites)
     state = progress(engine, planning.submit_plan(engine, dataclasses.replace(plan, wanted=())))
-    measured = f"{state.measured} of {state.comparisons} comparisons are measured"
+    are = "is" if state.comparisons == 1 else "are"
+    measured = f"{state.measured} of {count(state.comparisons, 'comparison')} {are} measured"
     typer.echo(
         "\n  ".join(
             [

@@ -34,6 +34,7 @@ from store.write.record import record_imported
 from store.write.submission import linked_comparisons
 from sweeps.errors import UserError
 from sweeps.model.outcome import Outcome
+from sweeps.number_format import count
 
 ALIKE = (ENVIRONMENT, COMPARISON, CALIBRATION, ARM_LABEL, REFERENCE, PROFILE, PROFILE_TIME, KERNEL)
 """Tables whose keys are the same in every store, in the order in which they refer to each other;
@@ -98,7 +99,9 @@ def merge_stores(
                         refusals.append(f"attempt {row} of the other store is damaged: {error}")
             attempts += record_imported(engine, missing)
     if refusals:
-        refused = f"{len(refusals)} of {len(all_of_them)} attempts refused, the others came"
+        refused = (
+            f"{len(refusals)} of {count(len(all_of_them), 'attempt')} refused, the others came"
+        )
         raise StoreError("\n".join(refusals[:MAX_REFUSALS]) + f" ({refused})")
     known = len(all_of_them) - attempts
     return Merged(sweeps, attempts, known)
