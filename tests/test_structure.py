@@ -23,11 +23,11 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 116_800,
-    "workers": 126_400,
-    "store": 91_000,
-    "orchestrator": 92_800,
-    "webapp": 73_300,
+    "sweeps": 116_950,
+    "workers": 126_700,
+    "store": 91_100,
+    "orchestrator": 93_600,
+    "webapp": 73_500,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""

@@ -19,6 +19,7 @@ import typer
 from typer.models import OptionInfo
 
 from sweeps.errors import UserError
+from sweeps.number_format import count
 from webapp.display.paper import Axes, Legend, Venue, paper_of
 
 APP = Path(__file__).with_name("app.py")
@@ -297,7 +298,9 @@ def publish_folder(
         raise typer.BadParameter(f"{address!r} {right}", param_hint="--address")
     made = publish(*(folder, sweep or ()), url=db, samples=samples, address=address, say=typer.echo)
     changed, unchanged, removed = made
-    typer.echo(f"{folder}: {changed} files changed, {unchanged} unchanged, {removed} removed")
+    typer.echo(
+        f"{folder}: {count(changed, 'file')} changed, {unchanged} unchanged, {removed} removed"
+    )
 
 
 if __name__ == "__main__":

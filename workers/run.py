@@ -21,7 +21,8 @@ from pydantic import ValidationError
 
 from sweeps.model.job import Job
 from sweeps.model.kinds import KINDS
-from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Outcome
+from sweeps.model.outcome import ANSWERING_FAILURES, WORKER_UNFIT, Environment, Outcome
+from sweeps.number_format import count
 from workers.cache import write_whole
 from workers.errors import TimedOut, alarm
 from workers.measure.environment import (
@@ -188,7 +189,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt:
         if not options.quiet:
-            sys.stderr.write(f"interrupted; outcomes of {done} of {len(jobs)} jobs were written\n")
+            sys.stderr.write(
+                f"interrupted; outcomes of {done} of {count(len(jobs), 'job')} written\n"
+            )
         return INTERRUPTED
     return 0 if answered else 1
 
@@ -255,6 +258,9 @@ def _read(paths: Sequence[Path]) -> list[tuple[Path, Job]]:
     for path in files:
         try:
             job = Job.model_validate_json(path.read_bytes())
+            nowhere = Environment(device=job.condition.device, device_name="")
+            # raises for what no store holds, before minutes of measuring
+            Outcome(job=job, environment=nowhere, host="", started_at=1, ended_at=1)
         except OSError as error:
             raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
         except ValidationError as error:
@@ -268,6 +274,11 @@ def _read(paths: Sequence[Path]) -> list[tuple[Path, Job]]:
             raise UsageError(
                 f"{path}: the job needs device {job.condition.device}; this machine has"
                 f" {', '.join(present)}"
+            )
+        if job.protocol_version > (newest := KINDS[job.kind].protocol_version):
+            raise UsageError(
+                f"{path}: not a job: protocol_version: {job.protocol_version}, expected {newest} at"
+                " most"
             )
         jobs.append((path, job))
     return jobs

@@ -34,6 +34,7 @@ from orchestrator.api.result import ArmSource, Result, Setup
 from sweeps.language.file_schema import stated_seconds
 from sweeps.model.condition import Device
 from sweeps.model.identity import digest
+from sweeps.model.job import MAX_TIMEOUT_S
 from workers.errors import TimedOut, alarm
 from workers.measure.descendants import end
 from workers.measure.interleaved import frozen_heap, random_order
@@ -307,8 +308,8 @@ def request_of(
 
 def _seconds(time: str | float) -> float:
     seconds = stated_seconds(time) if isinstance(time, str) else float(time)
-    if not seconds > 0:
-        raise ValueError(f"the time must be above 0 s, not {time!r}")
+    if not 0 < seconds <= MAX_TIMEOUT_S:
+        raise ValueError(f"the time must be above 0 s and finite, not {time!r}")
     return seconds
 
 

@@ -17,6 +17,7 @@ from orchestrator.api.comparison import progress_bar
 from orchestrator.api.result import Result, html_table, save_results
 from orchestrator.text_table import table_lines
 from sweeps.analysis.compared import DEFAULT_MARGIN, ComparedArm, Judgement
+from sweeps.model.outcome import INTEGER
 from sweeps.stats import curve as curves
 from sweeps.stats.curve import BreakEven, Point, break_even
 from sweeps.stats.pooling import Verdict
@@ -164,15 +165,17 @@ def measure_curve(
     of them, which are visited in turns; `inputs(n=64)` makes the arguments of one.
 
     All else is as in `compare`. Raises `ValueError` for anything but one axis with two or more
-    different numbers.
+    different finite numbers.
     """
     try:
         ((axis, sizes),) = over.items()
-        different = {float(size) for size in sizes if not isinstance(size, str)}
+        different = {float(size) for size in sizes if abs(size) < INTEGER}
     except (AttributeError, TypeError, ValueError):
         different = set()
     if len(different) < 2 or len(different) < len(sizes):
-        raise ValueError(f"over needs one axis with two or more different numbers, not {over!r}")
+        raise ValueError(
+            f"over needs one axis with two or more different finite numbers, not {over!r}"
+        )
     results = _measured(
         functions,
         inputs,

@@ -6,10 +6,10 @@ import math
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sweeps.analysis.compared import DEFAULT_MARGIN, ComparedArm, Judgement, Ratio
 from sweeps.errors import did_you_mean
 from sweeps.model.condition import Condition, Device
+from sweeps.model.flags import VOID
 from sweeps.model.identity import digest
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from sweeps.model.metrics import METRICS, SYSTEM_METRICS
@@ -105,6 +106,8 @@ class Setup:
             raise ValueError(f"the time must be above 0 s and finite, not {self.time_s!r}")
         if not (isinstance(self.margin, float | int) and 0 < self.margin < 1):
             raise ValueError(f"the margin is a share, such as 0.02 for 2 %, not {self.margin!r}")
+        if self.visits is not None and not (isinstance(self.visits, int) and self.visits > 0):
+            raise ValueError(f"visits are a whole number from 1 on, or None, not {self.visits!r}")
 
     def source(self, name: str) -> ArmSource:
         return self.sources.get(name, ArmSource(name))
@@ -218,8 +221,10 @@ def save_results(
     results: Sequence[Result], url: str | Path = "breakeven.db", sweep: str | None = None
 ) -> str:
     """Record results of the same arms in a store as a sweep, whose name is returned; by default it
-    names the arms. Saving them again changes nothing. Raises `StoreError`.
+    names the arms. Saving them again changes nothing. Controls are no arms of it. Raises
+    `StoreError`.
     """
+    results = [_without_controls(each) for each in results]
     # they load SQLAlchemy, which measuring does not need
     from store.open.engine import connect, disposing
     from store.write.record import record_imported
@@ -236,6 +241,30 @@ def save_results(
         submit_sweep(engine, new, jobs.values(), [])
         store_arm_labels(engine, {arm.arm_id: label for arm, label in labels})
     return name
+
+
+def _without_controls(result: Result) -> Result:
+    """The arms of the user, and their samples alone."""
+    controls = result.setup.controls
+    names = [result.names[0]]
+    names += [name for name in result.names[1:] if name not in {*controls, *controls.values()}]
+    indices = {result.names.index(name): place for place, name in enumerate(names)}
+    visits = []
+    for visit in result.visits:
+        samples = visit.samples
+        kept = [column for column, arm in enumerate(samples.arms) if arm in indices]
+        tables = {"seconds": samples.seconds, "event_seconds": samples.event_seconds or ()}
+        columns: dict[str, Any] = {
+            name: tuple(tuple(row[column] for column in kept) for row in table) or None
+            for name, table in tables.items()
+        }
+        columns["order"] = tuple(
+            tuple(kept.index(column) for column in row if column in kept) for row in samples.order
+        )
+        columns["arms"] = tuple(indices[samples.arms[column]] for column in kept)
+        columns["inner"] = tuple(samples.inner[column] for column in kept)
+        visits.append(visit._replace(samples=samples.model_copy(update=columns)))
+    return replace(result, names=tuple(names), visits=tuple(visits))
 
 
 def check_store(url: str | None) -> None:
@@ -323,7 +352,7 @@ def _outcomes(result: Result) -> Iterator[Outcome]:
             system_metrics={
                 key: value for key, value in visit.readings.items() if key in SYSTEM_METRICS
             },
-            flags=visit.flags,
+            flags=(*visit.flags, *([VOID] if result.void else [])),
             process=process,
             commit=commit(),
         )

@@ -8,9 +8,10 @@ restarts any.
 import os
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -31,6 +32,8 @@ needs."""
 STATUS = "status"
 """Concurrency group of the calls that a supervisor answers while a job runs or waits."""
 DAEMONS = ("gcs_server", "raylet")
+DAEMONS_S = 0.1
+"""How often it is looked while Ray starts whether they live."""
 
 WorkerPlace = tuple[str, Device, int]
 """Where a worker runs: node, device class, and a number among the workers there at once."""
@@ -325,13 +328,31 @@ class Cluster:
 
         cluster = cls(config, folder, notify)
         try:
-            cluster._discovery.discover_all()
+            cluster._discover_all()
         except BaseException as error:
             cluster.close()
             if isinstance(error, ray.exceptions.RayError):  # such as of a GCS that was killed
                 raise outage("Ray was lost while it started", error) from error
             raise
         return cluster
+
+    def _discover_all(self) -> None:
+        """In a thread, since calls to a Ray that was lost block until Ray ends this process."""
+        found: Future[None] = Future()
+
+        def discover() -> None:
+            try:
+                self._discovery.discover_all()
+                found.set_result(None)
+            except BaseException as error:
+                found.set_exception(error)
+
+        threading.Thread(target=discover, daemon=True).start()
+        while not wait([found], DAEMONS_S).done:
+            if lost := self._supervisors.lost_daemon():
+                killed = RuntimeError(f"its process {lost} was killed")
+                raise outage("Ray was lost while it started", killed)
+        found.result()
 
     def nodes(self) -> list[Node]:
         """The nodes that can be used; those that joined meanwhile are among them once `refresh` has

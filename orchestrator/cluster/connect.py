@@ -276,7 +276,7 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
     try:
         # Ray puts the current folder on the path of its workers, before all others: a user's
         # packages would hide ours there, and ours those of a node that shares our disk.
-        with contextlib.chdir(os.sep):
+        with contextlib.chdir(os.sep), _without_stderr():
             ray.init(
                 **(local if not address else {"address": address}),
                 log_to_driver=False,
@@ -289,6 +289,21 @@ def start_ray(address: str | None, folder: Folder | None) -> None:
             else "Ray cannot be started here"
         )
         raise outage(problem, error) from error
+
+
+@contextlib.contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Ray's C++ prints a line for each call that a process of its own does not answer, and another
+    one where its log level is set.
+    """
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def outage(problem: str, error: Exception) -> ClusterOutageError:

@@ -22,7 +22,7 @@ def methods(
             resolve_path=True,
             help=(
                 "Check the method files of a folder: what they promise, on small models. Exit code"
-                " 1 where one fails."
+                " 1 where one fails, 2 where one cannot be imported."
             ),
         ),
     ] = None,
@@ -61,7 +61,9 @@ def methods(
 
 
 def _check(folder: Path) -> None:
-    """Print what each check of each method of a folder gave. Raises `Exit` where one failed."""
+    """Print what each check of each method of a folder gave. Raises `Exit` where one failed, or a
+    file is not Python.
+    """
     from orchestrator.text_table import table_lines
     from workers.methods.conformance import check_folder
 
@@ -75,6 +77,8 @@ def _check(folder: Path) -> None:
     ]
     for line in table_lines(("file", "check", "result"), rows):
         typer.echo(line)
+    if any(": cannot be imported: " in result for _, check, result in rows if check == "parts"):
+        raise typer.Exit(2)
     if any(result != "ok" for _, _, result in rows):
         raise typer.Exit(UNANSWERED)
 

@@ -3,6 +3,7 @@ exit code.
 """
 
 import itertools
+import math
 import random
 import re
 import select
@@ -18,6 +19,7 @@ import typer
 
 from orchestrator.commands.options import Database, parse_seconds
 from sweeps.errors import SlowdownError, UserError
+from sweeps.model.outcome import INTEGER
 
 if TYPE_CHECKING:
     from orchestrator.api.commands import Arms
@@ -364,9 +366,15 @@ def _places(axes: Sequence[str]) -> "Iterator[Values]":
 
 def _number(text: str, axis: str) -> float:
     try:
-        return int(text) if text.strip().lstrip("-").isdecimal() else float(text)
+        number = int(text) if text.strip().lstrip("-").isdecimal() else float(text)
     except ValueError:
-        raise UserError(f"--axis {axis!r}: {text!r} is no number") from None
+        number = math.nan
+    if not abs(number) < INTEGER:
+        raise UserError(
+            f"--axis {axis:.40}: {text:.20} is no finite number below 2**63; write some, such"
+            " as n=64,256,1024"
+        )
+    return number
 
 
 def _share(text: str) -> float:

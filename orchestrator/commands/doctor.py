@@ -90,7 +90,8 @@ def doctor(db: Database = None) -> None:
     cores = len(allowed_cores())
     table.add_row(
         "threads",
-        f"{cores} cores for this process; a CPU job uses them all unless the sweep sets `threads`",
+        f"{count(cores, 'core')} for this process; a CPU job uses all unless the sweep sets"
+        " `threads`",
     )
     for label, line in disturbances():
         table.add_row(label, line)
@@ -234,14 +235,14 @@ def _null_test(console: Console, device: Device) -> bool:
     width = max(ratio.half_width for ratio in ratios)
     console.print(
         f"noise on {device}: equal arms seem to differ by at most {worst:.2%}, intervals"
-        f" ±{width:.2%} after {ratios[0].pairs} pairs (within {SPEED_FLOOR:.0%} they are the same)"
-        + (f"; flags: {', '.join(sorted(flags))}" if flags else "")
+        f" ±{width:.2%} after {count(ratios[0].pairs, 'pair')} (within {SPEED_FLOOR:.0%} they are"
+        " the same)" + (f"; flags: {', '.join(sorted(flags))}" if flags else "")
     )
     _print_notes(console, notes)
     if wrong:
         console.print(
-            f"{len(wrong)} of {len(ratios)} equal arms were called faster or slower: do not trust"
-            " verdicts here",
+            f"{len(wrong)} of {count(len(ratios), 'equal arm')} were called faster or slower:"
+            " do not trust verdicts here",
             style="red",
         )
     return not wrong
@@ -294,7 +295,11 @@ def _gpu() -> str:
 
 def _quota(counters: dict[str, float], root: Path) -> str:
     limits = cpu_quotas(root)
-    allowed = f"cgroups allow {min(limits):g} cores" if limits else "no cgroup limits the CPU time"
+    allowed = (
+        f"cgroups allow {min(limits):g} core{'' if min(limits) == 1 else 's'}"
+        if limits
+        else "no cgroup limits the CPU time"
+    )
     if "throttled" not in counters:
         return f"{allowed}; what they withheld is not stated here" if limits else allowed
     times = f" in {counters['throttles']:.0f} periods" if "throttles" in counters else ""

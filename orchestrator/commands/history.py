@@ -12,6 +12,8 @@ from orchestrator import text_table
 from orchestrator.commands.options import Database, SweepName, TableOrJson
 from store.open.engine import connect_readonly, disposing
 from store.read.evidence.history import sweep_trends
+from store.read.queries import sweep_rows
+from store.rows.frames import rows_of
 from sweeps.errors import SlowdownError
 from sweeps.model.metrics import INTERVAL
 from sweeps.stats.trends import Trend
@@ -60,16 +62,16 @@ def history(
 
 def _lines(name: str, db: str | None, trends: Sequence[Trend]) -> Iterator[str]:
     """The answer, a table with the changed ones first, and each newest change in words."""
-    from orchestrator.report.data import load_report
+    from orchestrator.report.data import PointRow
     from orchestrator.report.speedup import arm_label_of, distinctions
 
-    report = load_report(db, name)
-    shown = report.speedups[report.speedups["metric"] == trends[0].metric]
+    with disposing(connect_readonly(db)) as engine:
+        speedups = sweep_rows(engine, name, "speedup")
+    shown = speedups[speedups["metric"] == trends[0].metric]
     labels = {
         (row.question_id, row.host): ", ".join((arm_label_of(row), *distinctions(row, shown)))
-        + ("" if row.tokens is None else f", {row.tokens} tokens")
-        for row in report.points
-        if row.metric == trends[0].metric
+        + ("" if row.tokens is None else f", {row.tokens} token{'' if row.tokens == 1 else 's'}")
+        for row in rows_of(shown, PointRow)
     }
     named = sorted(
         ((labels.get((each.question_id, each.host), each.question_id), each) for each in trends),

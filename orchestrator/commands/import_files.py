@@ -27,6 +27,7 @@ from store.write.record import record_imported
 from store.write.references import import_references
 from store.write.submission import store_arm_labels
 from store.write.traces import RecordedTrace, StatedTie, TraceFile, record_traces
+from sweeps.errors import UserError
 from sweeps.importers.ncu import KERNEL, NAME, ncu_profiles, read_ncu
 from sweeps.importers.nsys import nsys_profiles
 from sweeps.importers.outcome_file import OutcomeFileError, read_outcome
@@ -303,7 +304,8 @@ def _link(engine: Engine, expansion: Expansion, outcomes: Sequence[Outcome]) -> 
     ]
     plan = make_plan(expansion.without_demands(), engine, sites)
     state = progress(engine, planning.submit_plan(engine, dataclasses.replace(plan, wanted=())))
-    measured = f"{state.measured} of {state.comparisons} comparisons are measured"
+    are = "is" if state.comparisons == 1 else "are"
+    measured = f"{state.measured} of {count(state.comparisons, 'comparison')} {are} measured"
     typer.echo(
         "\n  ".join(
             [
@@ -402,8 +404,16 @@ def _check_sweep(expansion: Expansion, outcomes: Sequence[Outcome]) -> None:
         typer.echo(f"note: {others} of other sweeps than {expansion.sweep.name}", err=True)
 
 
-def import_published(names: Iterable[Path], *, db: str | None) -> None:
-    """Store references by name or path (default: all that ship) as environments `published: …`."""
+def import_published(names: Sequence[Path], *, db: str | None) -> None:
+    """Store references by name or path (default: all that ship) as environments `published: …`.
+    Raises `UserError`.
+    """
+    for name in names:
+        if name.suffix in {".json", ".jsonl"}:
+            raise UserError(
+                f"--reference {name}: a published table is YAML; outcomes of workers.run are"
+                " imported without --reference"
+            )
     sets = [load_reference(str(name)) for name in names] or [
         load_reference(name) for name in shipped_references()
     ]
@@ -429,7 +439,9 @@ def merge(
     except NoStoreError:
         raise StoreError(f"{other} does not exist; name the store to read") from None
     with disposing(read_only) as source, disposing(connect(db)) as engine:
-        merged = merge_stores(engine, source)
+        merged = merge_stores(
+            engine, source, check=lambda outcome: _checked(outcome.model_dump_json())
+        )
     for sweep in merged.sweeps:
         state = "came" if sweep.new else "was here already"
         if sweep.here != sweep.name:

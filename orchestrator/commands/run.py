@@ -350,10 +350,10 @@ def conclude_run(
     ):
         if comparisons:
             verb = "is" if len(comparisons) == 1 else "are"
-            console.print(f"{count(len(comparisons), 'comparison')} {verb} {text}", style=style)
+            _print_hint(console, f"{count(len(comparisons), 'comparison')} {verb} {text}", style)
     skipped = [skipped_line(job) for job in plan.jobs if not rest.isdisjoint(job.comparison_ids())]
     for line in skipped[:MAX_SKIPPED]:
-        console.print(f"  {line}", style="red", markup=False, highlight=False)
+        _print_hint(console, line, "red", "  ")
     if len(skipped) > MAX_SKIPPED:
         console.print(f"  and {count(len(skipped) - MAX_SKIPPED, 'more job')}", style="red")
     if nothing_measured:
@@ -363,8 +363,17 @@ def conclude_run(
             if not why  # else it stands in the line on what failed
         ]
         line = f"no comparison of this sweep has a measured value{''.join(reasons[:1])}"
-        console.print(line, style="red", markup=False)
+        _print_hint(console, line, "red")
     return UNANSWERED if left or nothing_measured else ANSWERED
+
+
+def _print_hint(console: "Console", hint: str, style: str, indent: str = "") -> None:
+    """A line of at most 120 characters, and the rest of it below; a command stays whole."""
+    from orchestrator.report.section import hint_lines
+
+    for number, line in enumerate(hint_lines(hint)):
+        before = indent + "  " * (number > 0 and not line.startswith("  "))
+        console.print(before + line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def skipped_line(job: Job) -> str:

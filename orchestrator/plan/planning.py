@@ -401,8 +401,8 @@ def local_warnings(expansion: Expansion, sites: Collection[Site]) -> Iterator[st
         most = max((one.threads or 0 for one in conditions if one.device == device), default=0)
         if most > cores:
             yield (
-                f"threads: {most} is more than the {cores:g} cores that a machine here has: threads"
-                " wait for each other"
+                f"threads: {most} is more than the {count(int(cores), 'core')} that a machine here"
+                " has: threads wait for each other"
             )
 
 
@@ -520,7 +520,8 @@ def write_jobs(jobs: Iterable[Job], folder: Path) -> list[Path]:
 
 def answered_text(plan: Plan) -> str:
     """How many comparisons are answered, in words."""
-    return f"{plan.answered} of {plan.requested} comparisons are answered"
+    are = "is" if plan.requested == 1 else "are"
+    return f"{plan.answered} of {count(plan.requested, 'comparison')} {are} answered"
 
 
 def describe_unanswered(plan: Plan, stale: Mapping[Change, int]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from sweeps.model.job import Arm, Step
 from sweeps.model.kinds import KINDS
 from sweeps.model.method import LanguageNetwork, Network
 from sweeps.model.outcome import SCORED
+from sweeps.number_format import count
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.quality import MIN_DOCUMENTS, TOP1_FLOOR, images_for_same, smallest_drop
 from sweeps.stats.visits import FLOOR_FREEDOM, FLOOR_SD
@@ -52,7 +53,7 @@ class ArmWorkload(NamedTuple):
         size = (
             f"{self.size} pixels"
             if self.new_tokens is None
-            else f"{self.size} + {self.new_tokens} tokens"
+            else f"{self.size} + {self.new_tokens} token{'' if self.new_tokens == 1 else 's'}"
         )
         return f"{self.model}, {size}" + (f", batch {self.sequences}" if self.sequences > 1 else "")
 
@@ -147,9 +148,9 @@ def preview_lines(shown: Preview) -> Iterator[str]:
         )
         yield from (f"  {line}" for line in table_lines(columns, listed[:MAX_ROWS]))
         if len(listed) > MAX_ROWS:
-            yield f"  … and {len(listed) - MAX_ROWS} more rows; --format json has all"
+            yield f"  … and {count(len(listed) - MAX_ROWS, 'more row')}; --format json has all"
     if shown.left_out:
-        yield f"… and {shown.left_out} more arms, which are {COUNTED_LATER}"
+        yield f"… and {count(shown.left_out, 'more arm')}, {COUNTED_LATER}"
     yield from shown.limits
 
 
@@ -335,7 +336,7 @@ def _capped(expansion: Expansion, by_arm: Mapping[str, list[CountedArm]]) -> Ite
         if amounts and not any(step.params.get("budget") for step in arm.stack):
             (name, value), *_ = amounts.items()
             where = " and ".join(
-                f"in {one.capped} of {len(one.tokens or ())} blocks at {one.workload}"
+                f"in {one.capped} of {count(len(one.tokens or ()), 'block')} at {one.workload}"
                 for one in capped
             )
             problem = (
@@ -384,8 +385,9 @@ def _limits(expansion: Expansion) -> Iterator[str]:
         if payload == "predictions" and images < images_for_same():
             drop, enough = min(100, smallest_drop(int(images))), images_for_same()
             yield (
-                f"{kind} on {images:.0f} images of {data}: no drop below {drop:.2g} points can be"
-                f" shown, and `same` (within {TOP1_FLOOR:g} points) takes {enough:,} images or more"
+                f"{kind} on {count(int(images), 'image')} of {data}: no drop below {drop:.2g}"
+                f" points can be shown, and `same` (within {TOP1_FLOOR:g} points) takes"
+                f" {enough:,} images or more"
             )
         elif (
             payload == "text_scores"
@@ -393,8 +395,9 @@ def _limits(expansion: Expansion) -> Iterator[str]:
             and characters <= (MIN_DOCUMENTS - 1) * SCORED
         ):
             yield (
-                f"{kind} on {characters:,} characters of {data}: no interval, and no difference can"
-                f" be shown; it takes windows of {SCORED} characters from {MIN_DOCUMENTS} documents"
+                f"{kind} on {count(characters, 'character')} of {data}: no interval, and no"
+                f" difference can be shown; it takes windows of {SCORED} characters from"
+                f" {MIN_DOCUMENTS} documents"
             )
 
 

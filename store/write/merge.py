@@ -1,5 +1,6 @@
 """Merge: what another store measured, and the sweeps that request it, brought into this one."""
 
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -31,7 +32,9 @@ from store.schema.tables import (
 )
 from store.write.record import record_imported
 from store.write.submission import linked_comparisons
+from sweeps.errors import UserError
 from sweeps.model.outcome import Outcome
+from sweeps.number_format import count
 
 ALIKE = (ENVIRONMENT, COMPARISON, CALIBRATION, ARM_LABEL, REFERENCE, PROFILE, PROFILE_TIME, KERNEL)
 """Tables whose keys are the same in every store, in the order in which they refer to each other;
@@ -40,6 +43,8 @@ TOGETHER = 1000
 """Rows that are copied at a time."""
 MERGED_AT_ONCE = 20
 """Attempts in one transaction, whose curves are derived once."""
+MAX_REFUSALS = 20
+"""Attempts that are refused one by one."""
 
 
 class MergedSweep(NamedTuple):
@@ -59,7 +64,9 @@ class Merged(NamedTuple):
     """Attempts that were here already."""
 
 
-def merge_stores(engine: Engine, other: Engine) -> Merged:
+def merge_stores(
+    engine: Engine, other: Engine, check: Callable[[Outcome], Outcome] = lambda outcome: outcome
+) -> Merged:
     """Bring what `other` measured into the store of `engine`: newest revisions of sweeps first,
     then some attempts in each transaction, with all that is derived from them.
 
@@ -68,24 +75,34 @@ def merge_stores(engine: Engine, other: Engine) -> Merged:
 
     A sweep whose name stands for another text here comes as `NAME-` and the beginning of the digest
     of its text.
+
+    check: returns an outcome, perhaps with flags, or raises `UserError` for one that cannot be.
+    Raises `StoreError` with a line for each attempt that is damaged or cannot be, once all others
+    came.
     """
     with reading(other) as source:
         with writing(engine) as connection:
             for table in ALIKE:
                 _copy(source, connection, table)
             sweeps = [_sweep(source, connection, row) for row in source.execute(_SWEEPS).all()]
-        attempts, all_of_them = 0, source.execute(_ATTEMPTS).all()
+        attempts, all_of_them, refusals = 0, source.execute(_ATTEMPTS).all(), list[str]()
         for part in batches(all_of_them, MERGED_AT_ONCE):
             digests = {"digests": [digest for digest, _ in part]}
             with reading(engine) as connection:
                 there = set(connection.execute(_HERE, digests).scalars())
             missing: list[Outcome] = []
-            try:
-                missing += (
-                    stored_outcome(source, row) for digest, row in part if digest not in there
-                )
-            finally:  # those before a damaged one come
-                attempts += record_imported(engine, missing)
+            for digest, row in part:
+                if digest not in there:
+                    try:
+                        missing.append(check(stored_outcome(source, row)))
+                    except (UserError, ValueError) as error:
+                        refusals.append(f"attempt {row} of the other store is damaged: {error}")
+            attempts += record_imported(engine, missing)
+    if refusals:
+        refused = (
+            f"{len(refusals)} of {count(len(all_of_them), 'attempt')} refused, the others came"
+        )
+        raise StoreError("\n".join(refusals[:MAX_REFUSALS]) + f" ({refused})")
     known = len(all_of_them) - attempts
     return Merged(sweeps, attempts, known)
 
@@ -143,7 +160,4 @@ def stored_outcome(connection: Connection, attempt: int) -> Outcome:
         raw["predictions"] = PredictionStore.unpack(row.payload)
     for row in rows(TEXT_SCORES):
         raw["text_scores"] = TextScoreStore.unpack(row.payload)
-    try:
-        return Outcome.model_validate_json(payload).model_copy(update=raw)
-    except ValueError as error:
-        raise StoreError(f"attempt {attempt} of the other store is damaged: {error}") from None
+    return Outcome.model_validate_json(payload).model_copy(update=raw)

@@ -175,7 +175,7 @@ class SourceFacts(_TableFacts):
     title: str = Field(min_length=1)
     owner: str = Field(min_length=1)
     """Authors, or who made the report."""
-    year: int | None = None
+    year: Annotated[int, Field(gt=1990, lt=2100)] | None = None
     where: str = Field(min_length=1)
     """Table, section or file of the source."""
     url: str | None = None

@@ -37,7 +37,7 @@ def _slowed(meaning: str, advice: str) -> Flag:
     return Flag(meaning, wrong=True, quarantine=True, advice=advice)
 
 
-COUNTS_UNCHECKED = "counts_unchecked"
+COUNTS_UNCHECKED, VOID = "counts_unchecked", "void"
 FLAGS: Mapping[str, Flag] = {
     "contended": Flag(
         "other processes used the cores or the GPU: intervals are wider, and on a quiet machine"
@@ -125,6 +125,11 @@ FLAGS: Mapping[str, Flag] = {
     "isolated_run_skipped": Flag("no time was left for a process of the arm's own, or it failed"),
     "unreadable_images": Flag("some images could not be read and were left out"),
     "zeroshot_unavailable": Flag("a requested zero-shot task could not run here"),
+    VOID: Flag(
+        "a comparison of which nothing may be concluded: its control moved or failed, or the"
+        " machine was slowed in every visit",
+        wrong=True,
+    ),
     COUNTS_UNCHECKED: Flag(
         "it was imported where its model or a method is not known, so that its tokens and MACs are"
         " as stated",

@@ -10,6 +10,9 @@ from sweeps.model.condition import UNCOMPILED, Condition, Kind, Overrides
 from sweeps.model.identity import FrozenModel, canonical, digest_of
 from sweeps.model.kinds import KINDS
 
+MAX_TIMEOUT_S = 1e9
+"""Three decades; timers of the operating system overflow later."""
+
 
 class Protocol(FrozenModel):
     """How precisely to measure; part of no identity. Times in seconds."""
@@ -22,9 +25,9 @@ class Protocol(FrozenModel):
     budget_s: PositiveFloat = 10.0
     """Stop timing after this long, warm-up excluded; with fewer than `pairs_min` pairs the answer
     is `insufficient`."""
-    timeout_s: PositiveFloat = 300.0
+    timeout_s: float = Field(default=300.0, gt=0, le=MAX_TIMEOUT_S)
     """The job is killed after this long, not counting `compile_timeout_s`."""
-    compile_timeout_s: PositiveFloat = 900.0
+    compile_timeout_s: float = Field(default=900.0, gt=0, le=MAX_TIMEOUT_S)
     """An arm that is compiled or exported may take this long for its first call, which is when that
     happens."""
     rounds: PositiveInt = 1

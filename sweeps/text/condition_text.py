@@ -48,7 +48,9 @@ def size_text(row: SizedRow) -> str:
         return values_text(row.axis_values)
     if row.image_size is not None:
         return image_text(row.image_size, row.image_shape)
-    return "-" if row.prompt_tokens is None else f"{row.prompt_tokens:.0f} tokens"
+    if row.prompt_tokens is None:
+        return "-"
+    return f"{row.prompt_tokens:.0f} token{'' if row.prompt_tokens == 1 else 's'}"
 
 
 def limit_text(limit: MemoryLimit, label: str) -> str:

@@ -89,7 +89,7 @@ def test_a_time_out_before_the_requested_pairs_is_no_answer(tmp_path: Path) -> N
         in text
     )
     assert "this adds pairs to them: breakeven run sweep.yaml" in text
-    assert "0 of 1 comparisons are answered" in " ".join(
+    assert "0 of 1 comparison is answered" in " ".join(
         breakeven("plan", "sweep.yaml", folder=tmp_path).stdout.split()
     )
     with sqlite3.connect(tmp_path / "breakeven.db") as connection:

@@ -258,6 +258,14 @@ def test_an_axis_fills_the_command(tmp_path: Path) -> None:
         (("true", "true ", "--margin", "5"), "write a share between 0 and 100 %, such as 2%"),
         (("true", "true ", "--time", "0"), "'0' is no time; write 30s, 10m or 1h"),
         (("true", "true ", "--axis", "n=a"), "--axis"),
+        *(
+            (
+                ("true {n}", "true", "--axis", f"n=1,{value}"),
+                f"{value} is no finite number below 2**63",
+            )
+            for value in ("nan", "inf", "-inf", "1e999", "1" + 19 * "0")
+        ),
+        (("true", "true ", "--visits", "-1"), "No such option: --visits"),
         (("true", "true ", "--axis", "n=1,2"), "--axis n: no command contains {n}"),
         (("true {n}", "true", "--axis", "n=1,1"), "a name or a number stands twice"),
         (("true {n}", "true", "--axis", "n=1", "--axis", "n=2"), "a name or a number stands twice"),

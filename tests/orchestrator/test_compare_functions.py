@@ -230,13 +230,29 @@ def test_wrong_usage_is_one_line(folder: Path, arguments: tuple[str, ...], reaso
     assert found.stderr.count("\n") == 1
 
 
-def test_a_control_that_moves_voids_the_result(folder: Path) -> None:
-    """Exit code 3 although the arm is much faster."""
+def test_a_control_that_moves_voids_the_result(folder: Path, tmp_path: Path) -> None:
+    """Exit code 3 although the arm is much faster. In a store the control is no arm, and what was
+    measured is flagged as wrong.
+    """
     found = compare(
-        folder, "arms.py:f", "arms.py:quick", "--control", "arms.py:twice", "--time", "4s"
+        folder,
+        *("arms.py:f", "arms.py:quick", "--control", "arms.py:twice", "--time", "4s"),
+        *("--store", "--db", f"{tmp_path}/x.db"),
     )
     assert found.returncode == 3
     assert "Nothing may be concluded: the control arms.py:twice moved" in found.stdout
+    assert "breakeven report 'arms.py:quick vs arms.py:f'" in found.stdout
+    for view in ("arm", "effect", "speedup", "execution", "metric"):
+        query = ("query", f"SELECT * FROM {view}", "--db", "x.db", "--format", "json")
+        rows = breakeven(*query, folder=tmp_path).stdout
+        assert "quick" in rows or view not in {"arm", "effect", "speedup"}
+        assert "twice" not in rows
+    report = breakeven("report", "arms.py:quick vs arms.py:f", "--db", "x.db", folder=tmp_path)
+    assert "quick" in report.stdout
+    assert "twice" not in report.stdout
+    assert "* flagged" in report.stdout
+    flags = breakeven("query", "SELECT job_flags FROM arm", "--db", "x.db", folder=tmp_path).stdout
+    assert "void" in flags
 
 
 @pytest.mark.parametrize("fresh_s", [0.0, 9.0])

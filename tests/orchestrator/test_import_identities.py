@@ -1,5 +1,6 @@
 """`breakeven import` refuses outcomes whose fields contradict each other, by the functions with
 which a worker states them; what is not known here is flagged; a refusal stops the whole import.
+`merge` refuses the same of the rows of another store, and brings the others.
 """
 
 import copy
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, text
 
 from orchestrator.commands.import_files import read_outcomes
 from store.errors import StoreError
@@ -52,6 +54,16 @@ IDENTITIES: tuple[tuple[tuple[str | int, ...], Any, str], ...] = (
 )
 
 
+def with_value(outcome: Any, path: tuple[str | int, ...], value: Any) -> Any:
+    """A copy of an outcome as JSON with another value at `path`."""
+    changed = copy.deepcopy(outcome)
+    inner = changed
+    for step in path[:-1]:
+        inner = inner[step]
+    inner[path[-1]] = value
+    return changed
+
+
 @pytest.mark.parametrize(("path", "value", "message"), IDENTITIES, ids=[m for *_, m in IDENTITIES])
 def test_identities_of_an_h100_outcome(
     tmp_path: Path, path: tuple[str | int, ...], value: Any, message: str
@@ -59,11 +71,7 @@ def test_identities_of_an_h100_outcome(
     """A field that contradicts the others is refused by its name, its value and what would be
     right, with the line of the outcome; the right outcome beside it is not imported.
     """
-    changed = json.loads(H100[1])
-    inner = changed
-    for step in path[:-1]:
-        inner = inner[step]
-    inner[path[-1]] = value
+    changed = with_value(json.loads(H100[1]), path, value)
     file = tmp_path / "o.jsonl"
     file.write_text(f"{H100[0]}\n{json.dumps(changed)}\n")
     with pytest.raises(StoreError) as caught:
@@ -86,6 +94,59 @@ def test_figures_that_do_not_follow_from_their_samples(tmp_path: Path, factor: f
         with pytest.raises(StoreError, match=rf"arms\.1\.metrics.*{name}.*, expected ") as caught:
             list(read_outcomes(file))
         assert factor < 0 or str(right) in str(caught.value)
+
+
+def test_rows_of_another_store_that_were_edited(tmp_path: Path) -> None:
+    """Each is refused by `merge` in the line of `import`, the right attempts come, and the counts
+    of an unknown method are flagged. `import --reference` takes no outcome at all.
+    """
+    unknown = with_value(json.loads(H100[0]), ("job", "arms", 1, "stack", 0, "method"), "elsewhere")
+    right = [json.loads(H100[0]), json.loads(H100[2]), unknown]
+    # of one outcome, apart by the host
+    edited = [json.loads(H100[1]) | {"host": f"host{place}"} for place in range(len(IDENTITIES))]
+    throughput = with_value(json.loads(H100[0]), ("host",), "other")
+    (metric,) = (each for each in throughput["arms"][1]["metrics"] if each["name"] == "throughput")
+    stored = [*right, *edited, throughput]
+    with disposing(connect(str(tmp_path / "other.db"))) as engine:
+        assert record_imported(engine, map(Outcome.model_validate, stored)) == len(stored)
+        with engine.begin() as connection:
+            for number, (path, value, _) in enumerate(IDENTITIES, len(right) + 1):
+                edit(connection, number, path, value)
+            place = throughput["arms"][1]["metrics"].index(metric)
+            edit(connection, len(stored), ("arms", 1, "metrics", place, "value"), -5.0)
+    done = breakeven("merge", "other.db", folder=tmp_path)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, len(lines)) == (2, len(IDENTITIES) + 1), done.stderr
+    messages = [
+        *(message for *_, message in IDENTITIES),
+        "arms.1.metrics: throughput of -5 images/s",
+    ]
+    for number, (line, message) in enumerate(zip(lines, messages, strict=True), len(right) + 1):
+        assert f"attempt {number} of the other store is damaged: " in line
+        assert message in line
+    assert lines[-1].endswith(f"({len(lines)} of {len(stored)} attempts refused, the others came)")
+    with disposing(connect(str(tmp_path / "breakeven.db"))) as engine:
+        assert rows(engine, "SELECT DISTINCT flags FROM attempt ORDER BY flags") == [
+            {"flags": ""},
+            {"flags": "counts_unchecked"},
+        ]
+        assert rows(engine, "SELECT count(*) AS n FROM attempt") == [{"n": len(right)}]
+    (tmp_path / "o.jsonl").write_text(H100[1])
+    done = breakeven("import", "--reference", "o.jsonl", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "breakeven: --reference o.jsonl: a published table is YAML; outcomes of workers.run are"
+        " imported without --reference\n",
+    )
+
+
+def edit(connection: Connection, attempt: int, path: tuple[str | int, ...], value: Any) -> None:
+    """Change one value of an attempt of a store by hand."""
+    chosen = {"attempt": attempt}
+    found = connection.execute(text("SELECT payload FROM attempt WHERE id = :attempt"), chosen)
+    payload = json.dumps(with_value(json.loads(found.scalar_one()), path, value))
+    update = text("UPDATE attempt SET payload = :payload WHERE id = :attempt")
+    connection.execute(update, {**chosen, "payload": payload})
 
 
 def test_unknown_methods_and_models_are_flagged(tmp_path: Path) -> None:
@@ -181,11 +242,7 @@ def test_named_impossibilities(
     tmp_path: Path, document: str, path: tuple[str | int, ...], value: Any
 ) -> None:
     """Each is refused in one line that names the file."""
-    changed = copy.deepcopy(EARLIER[document])
-    inner = changed
-    for step in path[:-1]:
-        inner = inner[step]
-    inner[path[-1]] = value
+    changed = with_value(EARLIER[document], path, value)
     file = tmp_path / "o.json"
     file.write_text(json.dumps(changed))
     with pytest.raises(StoreError, match=r"o\.json") as caught:
@@ -198,13 +255,13 @@ def test_impossible_and_empty_files_exit_2(tmp_path: Path) -> None:
     wrong = copy.deepcopy(EARLIER["latency"])
     wrong["samples"]["seconds"][0][0] = "NaN"
     (tmp_path / "folder").mkdir()
-    for name, text in {
+    for name, content in {
         "nan.json": json.dumps(wrong),
         "empty.json": "",
         "blank.json": "\n \n",
         "folder/empty.json": "",
     }.items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(content)
     for given in ("nan.json", "empty.json", "blank.json", "folder"):
         done = breakeven("import", given, folder=tmp_path)
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr

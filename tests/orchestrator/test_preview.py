@@ -108,7 +108,7 @@ def test_a_store_that_holds_nothing_yet_is_planned_for(tmp_path: Path) -> None:
     (tmp_path / "breakeven.db").touch()
     done = breakeven("plan", "sweep.yaml", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "0 of 1 comparisons are answered" in done.stdout
+    assert "0 of 1 comparison is answered" in done.stdout
     assert (tmp_path / "breakeven.db").stat().st_size == 0
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sweeps.model.outcome import Outcome
 from tests.orchestrator.commands import ROOT, breakeven
 from tests.webapp.simulated import SIZES, job, outcome, store_outcomes
 
@@ -18,8 +19,10 @@ from tests.webapp.simulated import SIZES, job, outcome, store_outcomes
 @pytest.fixture
 def stores(tmp_path: Path) -> Path:
     """A folder with the stores `a.db` and `b.db`, which have one attempt in common."""
-    store_outcomes(tmp_path / "a.db", "one", outcome(job(64)), outcome(job(96)))
-    store_outcomes(tmp_path / "b.db", "one", outcome(job(96)), outcome(job(128)))
+    measured = (ROOT / "sweeps" / "references" / "quickstart_gpu_h100.jsonl").read_text()
+    small, middle, large, *_ = map(Outcome.model_validate_json, measured.splitlines()[::4])
+    store_outcomes(tmp_path / "a.db", "one", small, middle)
+    store_outcomes(tmp_path / "b.db", "one", middle, large)
     return tmp_path
 
 
@@ -39,7 +42,7 @@ def test_merge_tells_what_came(stores: Path) -> None:
     ]
     assert (stores / "b.db").read_bytes() == before
     report = breakeven("report", "one", "--db", "a.db", folder=stores)
-    assert re.search(r"\b16\b.*\b36\b.*\b64\b", report.stdout)
+    assert re.search(r"\b16\b.*\b49\b.*\b196\b", report.stdout)
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_inputs_are_made_for_each_visit_and_copied_for_each_arm() -> None:
     ("arguments", "said"),
     [
         *(
-            ({"over": over}, "over needs one axis with two or more different numbers, not")
+            ({"over": over}, "over needs one axis with two or more different finite numbers, not")
             for over in (
                 {},
                 {"n": []},
@@ -203,16 +203,25 @@ def test_inputs_are_made_for_each_visit_and_copied_for_each_arm() -> None:
                 {"n": 5},
                 {"n": "12"},
                 {"n": ["a", "b"]},
+                {"n": [1, math.nan]},
+                {"n": [1, math.inf]},
+                {"n": [1, 10**400]},
                 {"n": [1, 2], "m": [1, 2]},
                 [1, 2],
             )
         ),
         ({"time": "soon"}, "'soon' is no duration"),
         ({"time": ""}, "'' is no duration"),
-        ({"time": 0}, "the time must be above 0 s, not 0"),
-        ({"time": -1}, "the time must be above 0 s, not -1"),
+        ({"time": 0}, "the time must be above 0 s and finite, not 0"),
+        ({"time": -1}, "the time must be above 0 s and finite, not -1"),
         ({"time": math.inf}, "the time must be above 0 s and finite, not inf"),
-        ({"timeout": 0}, "the time must be above 0 s, not 0"),
+        ({"time": math.nan}, "the time must be above 0 s and finite, not nan"),
+        ({"timeout": math.inf}, "the time must be above 0 s and finite, not inf"),
+        ({"timeout": 1e300}, "the time must be above 0 s and finite, not 1e+300"),
+        ({"visits": -1}, "visits are a whole number from 1 on, or None, not -1"),
+        ({"visits": 0}, "visits are a whole number from 1 on, or None, not 0"),
+        ({"visits": 2.5}, "visits are a whole number from 1 on, or None, not 2.5"),
+        ({"timeout": 0}, "the time must be above 0 s and finite, not 0"),
         ({"margin": 5}, "the margin is a share, such as 0.02 for 2 %, not 5"),
         ({"margin": "5%"}, "the margin is a share, such as 0.02 for 2 %, not '5%'"),
         ({"margin": 0}, "the margin is a share, such as 0.02 for 2 %, not 0"),

@@ -2,6 +2,7 @@
 and within seconds.
 """
 
+import contextlib
 import http.server
 import json
 import os
@@ -9,9 +10,11 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator.cluster.connect import ClusterError, ClusterOutageError, join
@@ -222,3 +225,71 @@ def test_ray_that_does_not_start_in_time_is_an_outage(tmp_path: Path) -> None:
     done = breakeven("run", "sweep.yaml", folder=tmp_path, RAY_gcs_server_port_wait_time_s="0")
     assert done.returncode == 1
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("daemon", ["gcs_server", "raylet"])
+def test_a_daemon_that_dies_while_ray_starts_is_an_outage(tmp_path: Path, daemon: str) -> None:
+    """Ray's control server, or its daemon of the node, is killed as soon as it is there: the
+    command ends with 1 and a line of ours, without what Ray prints.
+    """
+    (tmp_path / "sweep.yaml").write_text(SWEEP)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orchestrator", "run", "sweep.yaml"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "BREAKEVEN_DB": ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    victim = None
+    while victim is None:
+        assert process.poll() is None
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                victim = child if child.name() == daemon else victim
+        time.sleep(0.005)
+    victim.kill()
+    output, errors = process.communicate(timeout=200)
+    assert process.returncode == 1
+    (line,) = errors.splitlines()
+    assert line.startswith("breakeven: Ray cannot be started here: ")
+    assert line.endswith("run the same command again once it is less so")
+    assert output.endswith("starting Ray …\n")
+
+
+KILLED = """
+import os, psutil
+from orchestrator.cluster import cluster
+from sweeps.errors import OutageError
+discover_all = cluster.Discovery.discover_all
+def without_gcs(discovery):
+    for child in psutil.Process().children(recursive=True):
+        if child.name() == "gcs_server":
+            child.kill()
+    discover_all(discovery)
+cluster.Discovery.discover_all = without_gcs
+if __name__ == "__main__":
+    try:
+        cluster.Cluster.start(None)
+    except OutageError as error:
+        print(error)
+"""
+
+
+@pytest.mark.slow
+def test_a_control_server_that_is_lost_before_the_nodes_are_known(tmp_path: Path) -> None:
+    """One line of ours, although Ray has started already."""
+    (tmp_path / "killed.py").write_text(KILLED)
+    done = subprocess.run(
+        [sys.executable, "killed.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("Ray was lost while it started: ")

@@ -74,3 +74,26 @@ def test_exit_code_of_failures(
     assert conclude_run(console, store.engine, plan, "x.yaml") == code, shown.getvalue()
     assert last in shown.getvalue()
     assert shown.getvalue().count("it differs") == (code == UNANSWERED)
+
+
+@pytest.mark.parametrize("width", [60, 120, 400])
+def test_the_last_lines_are_wrapped(store: Store, width: int) -> None:
+    """At 120 characters at most, whatever the terminal; a command stays in one line, and a message
+    with brackets stays as it is.
+    """
+    jobs, shown = [a_job("a", image_size=32)], io.StringIO()
+    store.submit(jobs)
+    message = f"the [bold] words of {'a long message ' * 20}"
+    failure = Failure(arm=1, reason="wrong_result", message=message)
+    without = {"samples": None, "failures": (failure,)}
+    record(store.engine, None, None, noop(jobs[0]).model_copy(update=without))
+    sweep = f"'{'a folder/' * 20}x.yaml' --db postgresql://user@host/name"
+    console = Console(file=shown, width=width)
+    plan = planned(store, SITES, jobs)
+    assert conclude_run(console, store.engine, plan, sweep) == UNANSWERED
+    commands = [line for line in shown.getvalue().splitlines() if "breakeven run" in line]
+    assert commands == [f"  breakeven run {sweep}"]
+    others = [line for line in shown.getvalue().splitlines() if line not in commands]
+    assert len(others) >= 3
+    assert max(map(len, others)) <= 120
+    assert message.strip() in " ".join(shown.getvalue().split())

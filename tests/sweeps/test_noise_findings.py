@@ -241,6 +241,7 @@ WRONG = {
     "token_trace_mismatch",
     "text_differs",
     "text_too_short",
+    "void",
 }
 
 

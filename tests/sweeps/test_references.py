@@ -82,6 +82,8 @@ def test_common_fields_stand_once(tmp_path: Path) -> None:
             ),
         ),
         ("where: table 2\n", "", r"where: is missing"),
+        ("where: table 2", "where: table 2\nyear: 2999", r"year: .*less than 2100, not 2999"),
+        ("where: table 2", "where: table 2\nyear: 1971", r"year: .*greater than 1990, not 1971"),
         ("throughput: 80.0", "throughput: -80.0", r"mine\.yaml:12: rows\[1\]\.throughput: "),
         (
             "latency: per_batch",

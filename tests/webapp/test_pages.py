@@ -29,6 +29,7 @@ from tests.webapp.page_elements import (
 )
 from tests.webapp.simulated import job, outcome, store_sweep
 from webapp import queries
+from webapp.widgets import address
 from webapp.widgets.answers import overviews
 from webapp.widgets.filters import FilterPlan, plan_choices
 
@@ -238,6 +239,20 @@ def test_an_arm_of_the_address(opened: Open, filled: str) -> None:
     ):
         assert reported in words
     assert app.query_params["sweep"] == "batches"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_hostile_addresses(opened: Open, filled: str, page: str) -> None:
+    """No name and no empty one, a NUL, names of Python and of the session, numbers that are none:
+    no page fails, and each still shows something.
+    """
+    strange = ["", "\0", "nan", "-1", "1e999", "9" * 400, "<b>", "[x](y)", "__class__", "../../x"]
+    others = {"": "true", "=": "&", "__class__": "x", "address": "1", "x" * 5000: "y" * 5000}
+    for values in ([], strange, ["true"]):
+        given = {name: values for name in address.NAMES if values and name != "sql"}
+        app = opened(filled, page, **{**given, **others})
+        assert app.main.children
+        assert "Traceback" not in page_text(app)
 
 
 HOME = "screens/home.py"

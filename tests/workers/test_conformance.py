@@ -1,5 +1,6 @@
 """The checks of method files on files of a user: what each finds, and with which line."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.job import DENSE, Arm, Step
+from tests.orchestrator.commands import breakeven
 from tests.workers.tiny_vits import calm
 from tests.workers.vision_jobs import MODEL, SIZE, job
 from workers import methods
@@ -83,6 +85,37 @@ def test_a_folder(tmp_path: Path) -> None:
     assert "SyntaxError" in results["broken"]["parts"]
     checks = ("parts", "tokens", "images", "macs", "prefix", "graph")
     assert results["wraps"] == dict.fromkeys(checks, "")
+
+
+@pytest.mark.parametrize(
+    ("files", "code", "output", "error"),
+    [
+        ({"wraps.py": WRAPPING}, 0, "wraps.py  parts   ok", ""),
+        ({"wraps.py": WRAPPING.replace("dense[0].mlp // 2", "3")}, 1, "and the blocks see [", ""),
+        ({"file.py": WRAPPING.replace('PAPER = "none"\n', "")}, 1, "PAPER", ""),
+        ({"broken.py": "def broken(:\n"}, 2, "broken.py: cannot be imported: SyntaxError: ", ""),
+        ({"file.py": "import absent_module\n"}, 2, "No module named 'absent_module'", ""),
+        ({}, 2, "", "holds no method file"),
+        ({"notes.txt": "no Python"}, 2, "", "holds no method file"),
+        (None, 2, "", "does not exist"),
+    ],
+)
+def test_exit_codes_of_the_command(
+    tmp_path: Path, files: Mapping[str, str] | None, code: int, output: str, error: str
+) -> None:
+    """0 where all files conform, 1 where a check fails, 2 where there is nothing to check: no
+    folder, no method file, or a file that cannot be imported.
+    """
+    folder = tmp_path / "own"
+    if files is not None:
+        folder.mkdir()
+    for name, text in (files or {}).items():
+        (folder / name).write_text(text)
+    done = breakeven("methods", "--check", "own", folder=tmp_path)
+    assert done.returncode == code
+    assert output in done.stdout
+    assert error in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
 
 
 def test_a_block_in_a_module_of_the_user_runs(

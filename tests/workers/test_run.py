@@ -9,13 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import psutil
 import pytest
 
 from sweeps.model.condition import Condition
-from sweeps.model.job import Arm, Job, Protocol
+from sweeps.model.job import Arm, Job, Protocol, Step
 from sweeps.model.outcome import Outcome
 from workers.measure.environment import PROJECT
 from workers.run import INTERRUPTED, main
@@ -36,6 +36,20 @@ def job(seed: int = 0) -> Job:
         arms=(Arm(),),
         protocol=Protocol(pairs_min=6, pairs_max=6, budget_s=1.0),
     )
+
+
+def edited(path: tuple[str | int, ...], value: Any) -> str:
+    """A job file with another value at `path`."""
+    step = Step(method="topk", params={"keep_rate": 0.5})
+    document: Any = job().model_copy(update={"arms": (Arm(stack=(step,)),)}).model_dump(mode="json")
+    inner = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    return json.dumps(document)
+
+
+LARGE = "an integer of 100 bits is too large"
 
 
 def write(path: Path, text: str) -> Path:
@@ -159,6 +173,14 @@ def test_a_folder_of_one_job_is_answered_in_a_folder(tmp_path: Path) -> None:
         ("{}", "condition: Field required"),
         (json.dumps({**job().model_dump(mode="json"), "colour": "red"}), "colour"),
         (json.dumps({**job().model_dump(mode="json"), "kind": "smell"}), "kind"),
+        (edited(("condition", "image_size"), 10**30), LARGE),
+        (edited(("condition", "image_size"), -32), "condition.image_size"),
+        (edited(("condition", "batch_size"), 10**30), LARGE),
+        (edited(("condition", "seed"), -(10**30)), LARGE),
+        (edited(("arms", 0, "stack", 0, "version"), 10**30), LARGE),
+        (edited(("round",), 10**30), LARGE),
+        (edited(("protocol_version",), 99), "protocol_version: 99, expected 2 at most"),
+        (edited(("protocol", "timeout_s"), 1e300), "protocol.timeout_s: Input should be less than"),
     ],
 )
 def test_a_bad_file_is_refused_before_anything_runs(
@@ -174,7 +196,32 @@ def test_a_bad_file_is_refused_before_anything_runs(
     assert printed.out == ""
     assert "bad.json" in printed.err
     assert message in printed.err
+    assert len(printed.err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("condition", "image_size"), 33, "image_size 33 is not a multiple of test_vit's patch"),
+        (("arms", 0, "stack", 0, "version"), 99, "version 99 of 'topk' is requested, and version"),
+        (("arms", 0, "stack", 0, "version"), -1, "version -1 of 'topk' is requested, and version"),
+    ],
+)
+def test_impossible_sizes_and_versions(
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    path: tuple[str | int, ...],
+    value: int,
+    message: str,
+) -> None:
+    """What only a model or a method can refuse is a failure of the outcome, and a line."""
+    main([str(write(tmp_path / "job.json", edited(path, value))), "--quiet"])
+    printed = capfd.readouterr()
+    assert len(printed.err.splitlines()) == 1
+    assert message in printed.err
+    (failure,) = Outcome.model_validate_json(printed.out).failures
+    assert message in failure.message
 
 
 def test_wrong_usage_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -272,7 +272,7 @@ def _timed(found: PointEvidence, timed: TimedPairs) -> Iterator[str]:
     checks = [each for each in every if each.check != OF_MONITORS]
     doubts = [f"<li class=doubt>✗ {each.check}</li>" for each in checks if each.noise]
     passed = [f"<li>✓ {each.check}</li>" for each in checks if not each.noise]
-    rests = f"{timed.metric.label}, {speedup.pairs:,} pairs in {visits} visits"
+    rests = f"{timed.metric.label}, {count(speedup.pairs, 'pair')} in {count(visits, 'visit')}"
     words = f"{texts.capitalised(rests)}. {noise_in_words(checks)}"
     rule = html.text_table(RULE, evidence_checks.worked_rule(timed))
     counts = html.text_table(COUNTS, evidence_checks.count_checks(found, timed))
@@ -343,7 +343,7 @@ def _attempt(each: StoredAttempt) -> list[str]:
     return [
         f"{each.attempt}, {each.source}, commit {(each.commit or 'not known')[:9]}",
         f"{moment(each.started_at)}, {spent}",
-        f"{each.pairs or 0} pairs" if each.used else "not used",
+        count(each.pairs or 0, "pair") if each.used else "not used",
         f"{asked.pairs_min} to {asked.pairs_max} pairs, ±{100 * asked.half_width:g} %,"
         f" {asked.budget_s:g} s",
         ", ".join(filter(None, (each.flags, each.baseline_flags, each.arm_flags))) or "none",
@@ -361,7 +361,8 @@ def home_page(sweeps: Iterable[PublishedSweep]) -> str:
             f"<article class=card><p class=soft>{escape(sweep.name)}</p><h2><a"
             f" href={sweep.address}>{escape(sweep.answer)}</a></h2>{image}<p>"
             f"{escape(sweep.row['question'])}</p><p class=soft>{escape(', '.join(devices))} ·"
-            f" {html.dated(sweep.measured_at)} · {sweep.row['measured']} comparisons</p></article>"
+            f" {html.dated(sweep.measured_at)} · {count(sweep.row['measured'], 'comparison')}</p>"
+            "</article>"
         )
     return html.page(QUESTION, [f"<h1>{QUESTION}</h1><div class=cards>", *cards, "</div>"])
 

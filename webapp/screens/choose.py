@@ -214,9 +214,8 @@ def sweep_for_missing_points(
     missing = same[0].missing_at(request.tokens, request.batch) if same else []
     if not missing:
         return ""
-    question = (
-        f"What does {request.model} gain at {request.tokens} tokens and batch {request.batch}?"
-    )
+    size = f"{request.tokens} token{'' if request.tokens == 1 else 's'}"
+    question = f"What does {request.model} gain at {size} and batch {request.batch}?"
     return _written(missing, f"measure-{missing[0].question_id}", question)
 
 
@@ -458,7 +457,9 @@ def _show_refusal(request: AdviceRequest, problem: RefusedError) -> None:
     with st.container(horizontal=True):
         for name, value in nearest:
             st.button(
-                f"{value} tokens" if name == "tokens" else f"batch {value}",
+                f"{value} token{'' if value == 1 else 's'}"
+                if name == "tokens"
+                else f"batch {value}",
                 key=f"nearest-{name}-{value}",
                 on_click=address.put,
                 args=(name, str(value)),

@@ -58,14 +58,14 @@ QUESTION_PARTS = {
     "weights": "weights {}",
     "image_size": "{:.0f} px",
     "image_shape": "{} px",
-    "prompt_tokens": "{:.0f} tokens",
-    "new_tokens": "{:.0f} new tokens",
+    "prompt_tokens": "{:.0f} token{s}",
+    "new_tokens": "{:.0f} new token{s}",
     "batch_size": "batch {:.0f}",
     "dtype": "{}",
     "attention": "{} attention",
     "runtime": "{}",
     "kv_cache": "{} cache",
-    "requested_threads": "{:.0f} threads",
+    "requested_threads": "{:.0f} thread{s}",
     "device_name": "{}",
     "host": "host {}",
     "metric": "{}",
@@ -93,7 +93,9 @@ def side_frame(rows: Sequence[ComparedAnswers]) -> pd.DataFrame:
     found = []
     for row in rows:
         given = [
-            QUESTION_PARTS[name].format(row.a[name]) for name in varying if row.a[name] is not None
+            QUESTION_PARTS[name].format(row.a[name], s="" if row.a[name] == 1 else "s")
+            for name in varying
+            if row.a[name] is not None
         ]
         difference = row.difference
         sides: dict[str, Any] = {}

@@ -176,7 +176,9 @@ def _show() -> None:
         return
     quality = quality_of(scope.sweep, "language", scope.fixed["model"], scope.fixed["weights"])
     arms = with_quality_words(points, quality)
-    lengths = {f"{length:.0f} tokens": length for length in sorted(arms["prompt_tokens"].unique())}
+    lengths = {
+        count(int(length), "token"): length for length in sorted(arms["prompt_tokens"].unique())
+    }
     length = filters.choose_one("Prompt", list(lengths), "prompt", list(lengths)[-1])
     here = arms[arms["prompt_tokens"] == lengths[length]]
 

@@ -19,7 +19,7 @@ from sweeps.analysis.labels import conclude, conclude_change
 from sweeps.language.confirmation import sweep_of
 from sweeps.model.flags import FLAGS, split_flags, wrong
 from sweeps.model.metrics import METRICS, RATES, REASON, SYSTEM_METRICS
-from sweeps.number_format import age, duration, image_text, moment, seconds_at
+from sweeps.number_format import age, count, duration, image_text, moment, seconds_at
 from sweeps.text.condition_text import describe_condition, values_text
 from sweeps.text.effects import effect_phrase
 from sweeps.text.evidence import (
@@ -179,7 +179,7 @@ def _search() -> None:
         size = (
             image_text(row["image_size"], row["image_shape"])
             if row["image_size"]
-            else f"{row['prompt_tokens'] or 0:.0f} tokens"
+            else f"{row['prompt_tokens'] or 0:.0f} token{'' if row['prompt_tokens'] == 1 else 's'}"
         )
         size = values_text(row["axis_values"]) if row["axis_values"] else size
         label = params_label(row["method"], row["params"])
@@ -277,7 +277,7 @@ def _answer_words(row: Mapping[str, Any], required: int) -> tuple[str, str]:
         return texts.loss_phrase(conclude_change(spec, *ends, **rule)), between
     if spec.compared == "amount":
         return f"{row['verdict']}: {effect:.3f}×", between
-    medians = f"{between} (medians of {row['n']:,} pairs)"
+    medians = f"{between} (medians of {count(row['n'], 'pair')})"
     if row["verdict"] == "insufficient":
         return texts.too_few(row["n"], required), medians
     if note := texts.ratio_note(values[0] / values[1], effect):

@@ -136,7 +136,11 @@ def _card(
 
 def _failed(row: Mapping[str, Any]) -> str:
     """Arm and condition of a comparison that failed."""
-    size = f"{row['prompt_tokens']} tokens" if row["prompt_tokens"] else ""
+    size = (
+        f"{row['prompt_tokens']} token{'' if row['prompt_tokens'] == 1 else 's'}"
+        if row["prompt_tokens"]
+        else ""
+    )
     if row["image_size"]:
         size = image_text(row["image_size"], row["image_shape"])
     arm = params_label(row["method"], row["params"])

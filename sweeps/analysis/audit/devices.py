@@ -204,7 +204,7 @@ def _work_against_time(frame: AuditFrame, own: AuditColumn) -> Iterator[Measurem
     )
     single = batch[other] != batch[one] and grown < share and 0.5 < grown / alone < 2
     with_kernels = (
-        f", with {small.kernels:,} and {large.kernels:,} kernels"
+        f", with {small.kernels:,} and {count(large.kernels, 'kernel')}"
         if small.kernels and large.kernels
         else ""
     )
@@ -299,7 +299,7 @@ def totals_per_forward(frame: AuditFrame, rows: AuditColumn) -> Checked:
             rows[wrong],
             f"{frame.place(rows[worst])}: {kernel_ms[worst]:g} ms of kernels are"
             f" {ratio:.1f} times the wall time of one forward ({wall[worst]:.3g} ms): a total over"
-            f" at least {math.ceil(ratio * 0.95)} forwards, whose number is not stated; a"
+            f" at least {count(math.ceil(ratio * 0.95), 'forward')}, whose number is not stated; a"
             " difference of such totals is no time that one forward saves",
             "divide by the forwards in the trace (launches of a kernel that runs once in each"
             " block, over the blocks)",

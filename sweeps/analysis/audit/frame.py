@@ -88,7 +88,7 @@ def place_of_curve(row: Measurement) -> str:
 
 def _of_curve(row: Measurement) -> list[str]:
     parts = [row.label or row.method or "", row.model or "", row.setting or ""]
-    size = f"{row.tokens} tokens" if row.tokens else ""
+    size = f"{row.tokens} token{'' if row.tokens == 1 else 's'}" if row.tokens else ""
     return [*parts, f"{row.image_size} px" if row.image_size else size]
 
 

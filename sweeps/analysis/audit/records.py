@@ -84,7 +84,8 @@ def sampling_error(frame: AuditFrame, rows: AuditColumn) -> Checked:
         yield MeasurementFinding(
             "note",
             rows[np.concatenate((lower[own], higher[own]))],
-            f"{f'{where}: ' if where else ''}{shown}{more}, for {row.images:,} images drawn apart",
+            f"{f'{where}: ' if where else ''}{shown}{more}, for {count(row.images or 0, 'image')}"
+            " drawn apart",
             "count the images that only one of both has right (McNemar's test)",
         )
     return int(pairs.sum())
@@ -127,8 +128,8 @@ def possible_accuracy(frame: AuditFrame, rows: AuditColumn) -> Checked:
         yield MeasurementFinding(
             "contradiction",
             wrong,
-            f"{place_of_row(row)}: {row.top1:g} % of {row.images:,} images are {right:.2f}"
-            f" images; {math.floor(right):,} are"
+            f"{place_of_row(row)}: {row.top1:g} % of {count(row.images or 0, 'image')} are"
+            f" {right:.2f} images; {math.floor(right):,} are"
             f" {100 * math.floor(right) / (row.images or 1):.4g} %, {math.ceil(right):,} are"
             f" {100 * math.ceil(right) / (row.images or 1):.4g} %",
             "count the images, and those that are right; a mean of batches is not that of images",
@@ -342,7 +343,7 @@ def tokens_of_size(frame: AuditFrame, rows: AuditColumn) -> Checked:
             yield MeasurementFinding(
                 "contradiction",
                 places,
-                f"{place_of_row(row)}: {row.tokens:,} tokens are stated, patches of {patch} at"
+                f"{place_of_row(row)}: {count(row.tokens, 'token')} stated, patches of {patch} at"
                 f" {row.image_size} px are {high:,}",
                 "print the tokens of the first block in one forward",
             )

@@ -262,7 +262,8 @@ def counted_items(frame: AuditFrame, rows: AuditColumn) -> Checked:
         yield MeasurementFinding(
             "contradiction",
             wrong,
-            f"{place_of_row(row)}: {row.batch_counted} items were counted in a forward of batch"
+            f"{place_of_row(row)}: {count(row.batch_counted or 0, 'item')}"
+            f" {'was' if row.batch_counted == 1 else 'were'} counted in a forward of batch"
             f" {row.batch}"
             + (f", and so in {count(len(wrong) - 1, 'more row')}" if len(wrong) > 1 else ""),
             "time the batch that is named",
@@ -372,7 +373,7 @@ def _argmin_so_far(values: AuditColumn) -> AuditColumn:
 
 def _place(row: Measurement) -> str:
     """`192 px (144 tokens)`."""
-    tokens = "" if row.tokens is None else f"{row.tokens:,} tokens"
+    tokens = "" if row.tokens is None else count(row.tokens, "token")
     if row.image_size is None:
         return tokens
     return f"{row.image_size} px" + (f" ({tokens})" if tokens else "")
