@@ -2,6 +2,7 @@
 source; the names that papers and tools give the fields and their units.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -281,6 +282,8 @@ _NAMES: Mapping[str, str] = {
     "latency_ms": (
         "latency time step_time infer_step_time forward inference_time ms p50 median latency_p50"
         " p50_latency median_latency latency_median mean_latency latency_mean avg_latency"
+        " latency_avg average_latency latency_average mean_time time_mean avg_time time_avg"
+        " median_time time_median average_time time_average"
     ),
     "latency_p95_ms": "p95 latency_p95 p95_latency",
     "latency_p99_ms": "p99 latency_p99 p99_latency",
@@ -327,16 +330,25 @@ _TIMES = {
 }
 SHARES = ("keep_rate", "sparsity", "tokens_saved", "noise")
 """Fields between 0 and 1, which tables also state in per cent."""
+_PERCENT = ("%", "pct", "percent", "per cent")
 UNITS_OF: Mapping[str, Mapping[str, float]] = {
     **dict.fromkeys(
         ("latency_ms", "latency_p95_ms", "latency_p99_ms", "kernel_ms", "device_ms"), _TIMES
     ),
-    "gmacs": {"g": 1, "gmacs": 1, "gflops": 1, "m": 1e-3, "mmacs": 1e-3, "mflops": 1e-3, "t": 1e3},
     "memory_mb": {"mb": 1, "mib": 1.048576, "gb": 1e3, "gib": 1073.741824},
     "parameters_m": {"m": 1, "b": 1e3, "g": 1e3},
-    **{share: dict.fromkeys(("%", "pct", "percent", "per cent"), 0.01) for share in SHARES},
+    "gmacs": {"g": 1, "gmacs": 1, "gflops": 1, "m": 1e-3, "mmacs": 1e-3, "mflops": 1e-3, "t": 1e3},
+    "latency_change": dict.fromkeys(_PERCENT, 1),
+    "speedup": {"x": 1, "×": 1},
+    **{name: dict.fromkeys(_PERCENT, 1) for name in ("top1", *COUNTERS)},
+    **{share: dict.fromkeys(_PERCENT, 0.01) for share in SHARES},
 }
 """Units by field, and how many of the field's own each is."""
+UNIT_NEEDED = UNITS_OF.keys() - {"speedup", "top1", *COUNTERS, *SHARES}
+"""Fields whose numbers have no unit that goes without saying, …"""
+BARE_BELOW = {"gmacs": 1e3, "latency_change": math.inf}
+"""… but for numbers below these: papers count FLOPs in GMACs, and write a change of 0 without %."""
+ALL_UNITS = frozenset(unit for units in UNITS_OF.values() for unit in units)
 _COUNTED: Mapping[LatencyUnit | Literal["per_token"], str] = {
     "per_token": "tok|token",
     "per_image": "im|img|image|images",
@@ -349,9 +361,18 @@ HEADER_UNITS = {
     for unit, words in _COUNTED.items()
 }
 """What the header of a latency states that it is the time of."""
-RATE = re.compile(r"([a-z#]+)\s*_?(?:/|per)_?\s*(?:s|sec|second)\b", re.IGNORECASE)
-"""`images/s`, `tok/sec`, `samples_per_second`: a rate, and what it counts."""
-TOKENS = frozenset({"t", "tok", "toks", "token", "tokens"})
+_RATE = re.compile(
+    r"(\b(?:k|m|\d\S*) )?(?<![a-z])(?:(t|toks?|tokens?)"
+    r"|(f|i|ims?|imgs?|images?|samples?|examples?|frames?|seqs?|sequences?)|[a-zµ]+)"
+    r" ?(?:/|\bper\b) ?(?:(s|secs?|seconds?)|ms|us|m|min|minutes?|h|hours?)\b( ?(?:/|per\b))?"
+)
+"""`images/s`, `tok/sec`, `k samples per minute / GPU`: how many, of what, in which time, for each
+of what. Of anything but tokens and images it is not known how many a batch has.
+"""
+_BRACKETS = re.compile(r"[\[(](.*?)[\])]")
+_STATISTIC = re.compile(
+    r"\b(p\d[\d.]*|\d+th|\d[\d.]*\s*%|min|max|std\w*|sd|mean|avg|average|median)(?![a-z])"
+)
 
 
 class NamedColumns(NamedTuple):
@@ -422,36 +443,67 @@ def _holds_baseline(cells: "pd.Series[str]") -> bool:
 
 
 def field_of(header: str) -> str | None:
-    """The field that a column's name shows."""
-    if RATE.search(header.replace("_", " ")):
-        return "throughput"
+    """The field that a column's name shows; a statistic in brackets is part of the name."""
+    items = counted_items(header)
+    if items is not None:
+        return "throughput" if items else None
     if HEADER_UNITS["per_token"].search(header):
         return "latency_ms"
-    name = re.sub(r"[\[(].*?[\])]", "", header.replace("Δ", " delta ")).strip().lower()
+    inside = " ".join(_BRACKETS.findall(header.lower()))
+    name = _BRACKETS.sub("", header.replace("Δ", " delta ")).strip().lower()
     name = re.sub(r"[^a-z0-9]+", "_", name.replace("/", "_")).strip("_")
     name = re.sub(
         r"_per_(image|batch|step|forward)$",
         "",
         name.removeprefix("real_").removeprefix("measured_"),
     )
-    unit = name.rpartition("_")[2]
-    known = {short for units in UNITS_OF.values() for short in units}
-    return ALIASES.get(name if name in ALIASES or unit not in known else name.rpartition("_")[0])
+    rest, _, unit = name.rpartition("_")
+    if name in ALIASES or unit not in ALL_UNITS:
+        rest, unit = name, ""
+    field = ALIASES.get("_".join([rest, *_STATISTIC.findall(inside)]))
+    other_unit = "%" in header or re.search("[a-z]", inside + unit)
+    return None if field == "throughput" and other_unit else field
 
 
-def counts_tokens(header: str) -> bool:
-    """Whether a rate is of tokens."""
-    found = RATE.search(header.replace("_", " "))
-    return header.strip().lower() == "tps" or (found is not None and found[1].lower() in TOKENS)
+def counted_items(text: str) -> str | None:
+    """What a rate counts each second: `images`, `tokens`, or empty for anything else; `None` where
+    the text is no rate.
+    """
+    rate = _RATE.search(re.sub(r"\b([a-z])ps\b", r"\1/s", text.lower().replace("_", " ")))
+    if rate is None:
+        return None
+    scale, tokens, images, seconds, again = rate.groups()
+    if scale or again or not seconds:
+        return ""
+    return "tokens" if tokens else "images" if images else ""
 
 
-def unit_of(header: str, field: str) -> float:
-    """How many of the field's own unit a number below a header is, by the unit in it."""
-    inside = re.findall(r"[\[(](.*?)[\])]", header)
-    words = [
-        re.split(r"\s*(?:/|per)\s*(?:im|batch|step|forward|tok)", text.strip().lower())[0]
-        for text in (*inside, header)
-    ]
-    words.append("%" if header.strip().endswith("%") else header.strip().lower().rpartition("_")[2])
-    units = UNITS_OF.get(field, {})
-    return next((units[word.strip()] for word in words if word.strip() in units), 1.0)
+def factor_of(unit: str, field: str, header: str) -> float | None:
+    """How many of the field's own unit one of a unit behind a number is; `None` where it is none of
+    the field's, or counts other items than the header.
+    """
+    if field == "throughput":
+        return 1.0 if counted_items(unit) == (counted_items(header) or "images") else None
+    return UNITS_OF.get(field, {}).get(unit.lower())
+
+
+def unit_of(header: str, field: str) -> float | None:
+    """How many of the field's own unit a number below a header is, by the unit in it: `None` where
+    it names none, NaN where it names one of something else.
+    """
+    units = UNITS_OF.get(field)
+    if units is None:
+        return 1.0
+    found = None if field in UNIT_NEEDED else 1.0
+    for text, first in (
+        *((text, 0) for text in _BRACKETS.findall(header)),
+        (_BRACKETS.sub("", header), -1),
+    ):
+        whole = re.split(r"\s*(?:/|per)\s*(?:im|batch|step|forward|tok)", text.strip().lower())[0]
+        words = [whole, *re.findall(r"[^\W_]+|[%×]", whole)[first:]]
+        known = [units[word] for word in words if word in units]
+        if known:
+            return known[0]
+        if whole in ALL_UNITS or "%" in words or (first and words[-1] in ALL_UNITS):
+            found = math.nan
+    return found
