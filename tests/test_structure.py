@@ -23,7 +23,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 116_800,
+    "sweeps": 117_500,
     "workers": 126_400,
     "store": 91_000,
     "orchestrator": 92_800,

@@ -330,7 +330,7 @@ _TIMES = {
 }
 SHARES = ("keep_rate", "sparsity", "tokens_saved", "noise")
 """Fields between 0 and 1, which tables also state in per cent."""
-_PERCENT = ("%", "pct", "percent", "per cent")
+_PERCENT = ("%", "pct", "percent", "cent")
 UNITS_OF: Mapping[str, Mapping[str, float]] = {
     **dict.fromkeys(
         ("latency_ms", "latency_p95_ms", "latency_p99_ms", "kernel_ms", "device_ms"), _TIMES
@@ -348,7 +348,7 @@ UNIT_NEEDED = UNITS_OF.keys() - {"speedup", "top1", *COUNTERS, *SHARES}
 """Fields whose numbers have no unit that goes without saying, …"""
 BARE_BELOW = {"gmacs": 1e3, "latency_change": math.inf}
 """… but for numbers below these: papers count FLOPs in GMACs, and write a change of 0 without %."""
-ALL_UNITS = frozenset(unit for units in UNITS_OF.values() for unit in units)
+ALL_UNITS = {unit for units in UNITS_OF.values() for unit in units} | {"db"}
 _COUNTED: Mapping[LatencyUnit | Literal["per_token"], str] = {
     "per_token": "tok|token",
     "per_image": "im|img|image|images",
@@ -362,14 +362,15 @@ HEADER_UNITS = {
 }
 """What the header of a latency states that it is the time of."""
 _RATE = re.compile(
-    r"(\b(?:k|m|\d\S*) )?(?<![a-z])(?:(t|toks?|tokens?)"
-    r"|(f|i|ims?|imgs?|images?|samples?|examples?|frames?|seqs?|sequences?)|[a-zµ]+)"
-    r" ?(?:/|\bper\b) ?(?:(s|secs?|seconds?)|ms|us|m|min|minutes?|h|hours?)\b( ?(?:/|per\b))?"
+    r"(?<![a-z])(?:(?<!\bk )(?<!\bm )(?<!\d )(?:(?P<tokens>t|toks?|tokens?)"
+    r"|(?P<images>f|i|ims?|imgs?|images?|samples?|examples?|frames?|seqs?|sequences?))"
+    r" ?(?:/|\bper\b) ?(?:s|secs?|seconds?)\b(?! ?(?:/|per\b))"
+    r"|[a-zµ]+ ?(?:/|\bper\b) ?(?:s|secs?|seconds?|ms|us|m|min|minutes?|h|hours?)\b)"
 )
-"""`images/s`, `tok/sec`, `k samples per minute / GPU`: how many, of what, in which time, for each
-of what. Of anything but tokens and images it is not known how many a batch has.
-"""
+"""`images/s`, `tok/sec`, `samples per second`; or a rate of something else, of thousands, per minute
+or per GPU: of these it is not known how many items a batch has."""
 _BRACKETS = re.compile(r"[\[(](.*?)[\])]")
+_WORD = re.compile(r"[^\W_]+|[%×]")
 _STATISTIC = re.compile(
     r"\b(p\d[\d.]*|\d+th|\d[\d.]*\s*%|min|max|std\w*|sd|mean|avg|average|median)(?![a-z])"
 )
@@ -380,7 +381,6 @@ class NamedColumns(NamedTuple):
 
     fields: Mapping[str, str]
     """Field of each column that is one."""
-    guessed: tuple[str, ...]
     unknown: tuple[str, ...]
 
 
@@ -408,7 +408,7 @@ def name_columns(
         both = " and ".join(repr(name) for name in found if found[name] in twice)
         raise UserError(f"{path}: the columns {both} are both mapped to {sorted(twice)[0]!r}")
     _choose_arms(columns, found, unknown, fixed=mapping)
-    return NamedColumns(found, tuple(name for name in found if name not in mapping), tuple(unknown))
+    return NamedColumns(found, tuple(unknown))
 
 
 def _choose_arms(
@@ -444,7 +444,7 @@ def _holds_baseline(cells: "pd.Series[str]") -> bool:
 
 def field_of(header: str) -> str | None:
     """The field that a column's name shows; a statistic in brackets is part of the name."""
-    items = counted_items(header)
+    items = rate_items(header)
     if items is not None:
         return "throughput" if items else None
     if HEADER_UNITS["per_token"].search(header):
@@ -462,28 +462,23 @@ def field_of(header: str) -> str | None:
         rest, unit = name, ""
     field = ALIASES.get("_".join([rest, *_STATISTIC.findall(inside)]))
     other_unit = "%" in header or re.search("[a-z]", inside + unit)
-    return None if field == "throughput" and other_unit else field
+    return None if inside == "k" or (field == "throughput" and other_unit) else field
 
 
-def counted_items(text: str) -> str | None:
+def rate_items(text: str) -> str | None:
     """What a rate counts each second: `images`, `tokens`, or empty for anything else; `None` where
     the text is no rate.
     """
     rate = _RATE.search(re.sub(r"\b([a-z])ps\b", r"\1/s", text.lower().replace("_", " ")))
-    if rate is None:
-        return None
-    scale, tokens, images, seconds, again = rate.groups()
-    if scale or again or not seconds:
-        return ""
-    return "tokens" if tokens else "images" if images else ""
+    return None if rate is None else rate.lastgroup or ""
 
 
-def factor_of(unit: str, field: str, header: str) -> float | None:
+def unit_factor(unit: str, field: str) -> float | None:
     """How many of the field's own unit one of a unit behind a number is; `None` where it is none of
-    the field's, or counts other items than the header.
+    the field's.
     """
     if field == "throughput":
-        return 1.0 if counted_items(unit) == (counted_items(header) or "images") else None
+        return 1.0 if rate_items(unit) == "images" else None
     return UNITS_OF.get(field, {}).get(unit.lower())
 
 
@@ -494,16 +489,13 @@ def unit_of(header: str, field: str) -> float | None:
     units = UNITS_OF.get(field)
     if units is None:
         return 1.0
-    found = None if field in UNIT_NEEDED else 1.0
-    for text, first in (
-        *((text, 0) for text in _BRACKETS.findall(header)),
-        (_BRACKETS.sub("", header), -1),
-    ):
-        whole = re.split(r"\s*(?:/|per)\s*(?:im|batch|step|forward|tok)", text.strip().lower())[0]
-        words = [whole, *re.findall(r"[^\W_]+|[%×]", whole)[first:]]
-        known = [units[word] for word in words if word in units]
-        if known:
-            return known[0]
-        if whole in ALL_UNITS or "%" in words or (first and words[-1] in ALL_UNITS):
-            found = math.nan
-    return found
+    text = header.lower().replace("infer_step_time", "ms")  # of timm
+    text = re.sub(r"\s*(/|per)\s*(im|batch|step|forward|tok)\w*", "", text)
+    outside = _WORD.findall(_BRACKETS.sub("", text))
+    words = [*_WORD.findall(" ".join(_BRACKETS.findall(text))), *outside[-1:]]
+    for word in words:
+        if word in units:
+            return units[word]
+    if not ALL_UNITS.isdisjoint(words):
+        return math.nan
+    return None if field in UNIT_NEEDED else 1.0

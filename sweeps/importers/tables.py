@@ -28,10 +28,10 @@ from sweeps.importers.measurement import (
     Measurement,
     ReferenceSet,
     SourceFacts,
-    counted_items,
-    factor_of,
     field_of,
     name_columns,
+    rate_items,
+    unit_factor,
     unit_of,
 )
 from sweeps.language.yaml_reader import Place, file_text, first_error, read, validated
@@ -102,10 +102,10 @@ MEASURED_FIELDS = (
 """Fields of which a table must have one, else there is nothing to check."""
 EMPTY_CELLS = frozenset({"", "-", "--", "–", "—", "n/a", "n.a.", "na", "nan", "none", "null"})
 _FAILED = re.compile(
-    "(.* )?(oom|out of memory|err(or)?|fail(ed|ure)?|time(out|d out)|crash(ed)?|dnf)", re.IGNORECASE
+    "(?i)(.* )?(oom|out of memory|err(or)?|fail(ed|ure)?|time(out|d out)|crash(ed)?|dnf)"
 )
 """What stands instead of a number where nothing could be measured."""
-_UNIT_COLUMN = re.compile(r"(\w+[ _])?units?", re.IGNORECASE)
+_UNIT_COLUMN = re.compile(r"(?i)(\w+[ _])?units?")
 LONGEST_NUMBER = 40
 """Characters of a number; a longer cell is none."""
 LONGEST_TEXT = 1000
@@ -113,7 +113,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _CHANGE = re.compile(r"\s*\([-+±][\d.,]+\s*[%x×]?\)$")
 """A change against another row behind a number, as reports add it: `82.39 (-46.6%)`."""
 _STATED = re.compile(r"(\b([a-z_]+)=(\d+)\b[\s,;]*)")
-_AFTER = re.compile(r"(?<=[\d.])\s*([a-zµμ%×][a-zµμ%×/. ]*)$", re.IGNORECASE)
+_AFTER = re.compile(r"(?i)(?<=[\d.])\s*([a-zµμ%×][a-zµμ%×/. ]*)$")
 """A unit behind a number."""
 
 
@@ -131,8 +131,6 @@ class CsvColumns(NamedTuple):
     length: int
     columns: Mapping[str, str]
     """Field of each column that is one."""
-    guessed: tuple[str, ...]
-    """Columns that were understood by their names."""
     unknown: tuple[str, ...]
     notes: tuple[str, ...] = ()
     """What was assumed beside: decimal commas, units."""
@@ -231,14 +229,15 @@ def read_cells(
     Raises `UserError` as `read_csv_rows` does.
     """
     columns = {str(name): column for name, column in cells.items()}
-    names = name_columns(path, columns, mapping or {}, guess=guess)
+    mapping = mapping or {}
+    names = name_columns(path, columns, mapping, guess=guess)
     numeric = [columns[name] for name, field in names.fields.items() if field not in TEXTS]
     written = "".join(cell for column in numeric for cell in column)
     comma = comma and "," in written and "." not in written
     notes = ["commas in numbers are decimal points"] if comma else []
     values: dict[str, np.ndarray[Any, Any]] = {}
     fields, left_out, unclear = dict(names.fields), list(names.unknown), set[str]()
-    units = next((columns[name] for name in left_out if _UNIT_COLUMN.fullmatch(name)), None)
+    units: Any = next((columns[name] for name in left_out if _UNIT_COLUMN.fullmatch(name)), None)
     in_column = set() if units is None else {*units.str.lower()} - EMPTY_CELLS
     for name, field in names.fields.items():
         column = columns[name]
@@ -248,20 +247,20 @@ def read_cells(
             values[field] = found if field not in values else _joined(values[field], found)
             continue
         unit = unit_of(name, field)
-        factors = {factor_of(text, field, name) for text in in_column} - {None}
+        factors = {unit_factor(text, field) for text in in_column} - {None}
         if (unit is None and factors) or (field == "throughput" and in_column - ALL_UNITS):
             column = column.mask(column.str[-1:].str.isdigit(), column + " " + units)
         elif field in UNIT_NEEDED and factors - {unit}:
             unit = np.nan
-        if name in (mapping or {}):
+        if name in mapping:
             unit = unit or 1.0
         try:
             values[field], bare = _numbers(path, column, field, unit, comma=comma, notes=notes)
             if bare and np.nanmax(values[field]) >= BARE_BELOW.get(field, 0):
                 unclear.add(field)
                 notes.append(
-                    f"{name!r} states no unit: only ratios of it are compared; write"
-                    f" '{name} ({next(iter(UNITS_OF[field]))})'"
+                    f"{name!r} has no known unit, such as {next(iter(UNITS_OF[field]))}: only its"
+                    f" ratios are compared; --map '{name}={field}' states that of the field"
                 )
             if field == "top1" and _is_share(values[field], column):
                 values[field] = np.round(100 * values[field], 10)
@@ -281,23 +280,22 @@ def read_cells(
         raise UserError(
             f"{path}: no column is a measurement, such as {', '.join(MEASURED_FIELDS[:4])}; its"
             f" columns are {', '.join(columns)}; name one with --map COLUMN=FIELD"
-            + "".join(f"; {note}" for note in notes)
+            f"{''.join(f'; {note}' for note in notes)}"
         )
     rate, latency = names_of.get("throughput", ""), names_of.get("latency_ms", "")
     others = {name: columns[name].tolist() for name in left_out}
-    items: Literal["images", "tokens"] = "tokens" if counted_items(rate) == "tokens" else "images"
+    items: Literal["images", "tokens"] = "tokens" if rate_items(rate) == "tokens" else "images"
     return CsvColumns(
         values,
         others,
         len(cells),
         fields,
-        names.guessed,
         tuple(left_out),
         tuple(notes),
         next((unit for unit, form in HEADER_UNITS.items() if form.search(latency)), None),
         items,
         frozenset(unclear),
-        re.search("median|p50|50th", latency, re.IGNORECASE) is not None,
+        re.search("(?i)median|p50|50th", latency) is not None,
     )
 
 
@@ -380,7 +378,7 @@ def _numbers(
     import pandas as pd
 
     header = str(cells.name)
-    if unit is not None and np.isnan(unit):
+    if np.isnan(unit or 0):
         raise UnclearUnitError(f"{header!r} has a unit that is none of {field}")
     plain = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
     factor = unit or 1.0
@@ -455,11 +453,11 @@ def _value(cell: str, field: str, header: str, unit: float, *, comma: bool, wher
             else "leave the cell empty where nothing was measured"
         )
         raise UserError(f"{where}: {header}: {cell!r} is no number; {right}")
-    own = factor_of(behind[1], field, header) if behind else unit
+    own = unit_factor(behind[1], field) if behind else unit
     if own is None:
         raise UnclearUnitError(
             f"{where}: {header}: {cell!r} is no {field}, whose units are"
-            f" {', '.join(UNITS_OF.get(field, ())) or 'those of its name'}"
+            f" {', '.join(UNITS_OF.get(field, ())) or 'images/s (of rates) or none (of counts)'}"
         )
     return float(text) if own == 1 else round(float(text) * own, 10)
 

@@ -310,10 +310,19 @@ def frame_of_csv(name: str, found: CsvColumns) -> AuditFrame:
     )
     steps = found.latency == "per_token"
     unit: Any = "per_batch" if steps else found.latency
-    frame = AuditFrame(
-        name, found.values, found.length, (), found.others, unit, found.items, steps, flops
+    return AuditFrame(
+        name,
+        found.values,
+        found.length,
+        (),
+        found.others,
+        unit,
+        found.items,
+        steps,
+        flops,
+        unclear=found.unclear,
+        median=found.median,
     )
-    return replace(frame, unclear=found.unclear, median=found.median)
 
 
 Severity = Literal["contradiction", "doubtful", "note"]

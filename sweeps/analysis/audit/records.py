@@ -141,8 +141,8 @@ def percentiles_in_order(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """Of the times of one run the 95th percentile is not below the median, nor the 99th below the
     95th.
 
-    Source: percentiles of one sample rise. Cannot decide: whether they are of the same run, or the
-    time is a mean.
+    Source: percentiles of one sample rise; a mean may lie above them. Cannot decide: whether they
+    are of the same run.
     """
     fields = ["latency_ms", "latency_p95_ms", "latency_p99_ms"][not frame.median :]
     units = {field in frame.unclear for field in fields if field in frame.values}
@@ -157,12 +157,11 @@ def percentiles_in_order(frame: AuditFrame, rows: AuditColumn) -> Checked:
         wrong |= known & (np.log(columns[low] / columns[high]) > halves)
     if wrong.any():
         row = frame.row(rows[wrong][0])
-        names = ("median", "p95", "p99")[-len(fields) :]
-        stated = ((name, getattr(row, field)) for name, field in zip(names, fields, strict=True))
+        unit = "" if True in units else " ms"
         shown = ", ".join(
-            f"{name} {time:g}{'' if True in units else ' ms'}"
-            for name, time in stated
-            if time is not None
+            f"{field[8:-3] or 'median'} {time:g}{unit}"  # latency_p95_ms
+            for field in fields
+            if (time := getattr(row, field)) is not None
         )
         more = f"; {wrong.sum()} rows" if wrong.sum() > 1 else ""
         yield MeasurementFinding(

@@ -101,7 +101,7 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
     AuditRule(
         records.percentiles_in_order,
         ("latency_p95_ms|latency_p99_ms",),
-        "two percentiles of a row",
+        "two percentiles of a row (a latency that is not called a median is none)",
     ),
     AuditRule(
         records.duplicated_rows,
