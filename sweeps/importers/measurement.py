@@ -345,9 +345,10 @@ UNITS_OF: Mapping[str, Mapping[str, float]] = {
 }
 """Units by field, and how many of the field's own each is."""
 UNIT_NEEDED = UNITS_OF.keys() - {"speedup", "top1", *COUNTERS, *SHARES}
-"""Fields whose numbers have no unit that goes without saying, …"""
+"""Fields whose numbers are not known without a unit."""
 BARE_BELOW = {"gmacs": 1e3, "latency_change": math.inf}
-"""… but for numbers below these: papers count FLOPs in GMACs, and write a change of 0 without %."""
+"""Of them those that are, below these numbers: papers count FLOPs in GMACs, and write a change of 0
+without %."""
 ALL_UNITS = {unit for units in UNITS_OF.values() for unit in units} | {"db"}
 _COUNTED: Mapping[LatencyUnit | Literal["per_token"], str] = {
     "per_token": "tok|token",
@@ -367,8 +368,8 @@ _RATE = re.compile(
     r" ?(?:/|\bper\b) ?(?:s|secs?|seconds?)\b(?! ?(?:/|per\b))"
     r"|[a-zµ]+ ?(?:/|\bper\b) ?(?:s|secs?|seconds?|ms|us|m|min|minutes?|h|hours?)\b)"
 )
-"""`images/s`, `tok/sec`, `samples per second`; or a rate of something else, of thousands, per minute
-or per GPU: of these it is not known how many items a batch has."""
+"""`images/s`, `tok/sec`, `samples per second`; or a rate of something else, of thousands, per
+minute or per GPU, which does not show how many items of a batch it counts."""
 _BRACKETS = re.compile(r"[\[(](.*?)[\])]")
 _WORD = re.compile(r"[^\W_]+|[%×]")
 _STATISTIC = re.compile(
