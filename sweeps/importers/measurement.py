@@ -377,6 +377,10 @@ _STATISTIC = re.compile(
 )
 
 
+class UnclearUnitError(UserError):
+    """A column whose numbers have no unit of its field."""
+
+
 class NamedColumns(NamedTuple):
     """The columns of a file by what they are."""
 

@@ -28,6 +28,7 @@ from sweeps.importers.measurement import (
     Measurement,
     ReferenceSet,
     SourceFacts,
+    UnclearUnitError,
     field_of,
     name_columns,
     rate_items,
@@ -101,9 +102,7 @@ MEASURED_FIELDS = (
 )
 """Fields of which a table must have one, else there is nothing to check."""
 EMPTY_CELLS = frozenset({"", "-", "--", "–", "—", "n/a", "n.a.", "na", "nan", "none", "null"})
-_FAILED = re.compile(
-    "(?i)(.* )?(oom|out of memory|err(or)?|fail(ed|ure)?|time(out|d out)|crash(ed)?|dnf)"
-)
+_FAILED = re.compile("(?i)(.* )?(oom|out of memory|err(or)?|fail(ed|ure)?|timed? ?out|crash(ed)?)")
 """What stands instead of a number where nothing could be measured."""
 _UNIT_COLUMN = re.compile(r"(?i)(\w+[ _])?units?")
 LONGEST_NUMBER = 40
@@ -115,10 +114,6 @@ _CHANGE = re.compile(r"\s*\([-+±][\d.,]+\s*[%x×]?\)$")
 _STATED = re.compile(r"(\b([a-z_]+)=(\d+)\b[\s,;]*)")
 _AFTER = re.compile(r"(?i)(?<=[\d.])\s*([a-zµμ%×][a-zµμ%×/. ]*)$")
 """A unit behind a number."""
-
-
-class UnclearUnitError(UserError):
-    """A column whose numbers have no unit of its field."""
 
 
 class CsvColumns(NamedTuple):
@@ -370,10 +365,9 @@ def _numbers(
     notes: list[str],
 ) -> "tuple[np.ndarray[Any, Any], bool]":
     """What the cells of a column state in the field's own unit, NaN where nothing is stated; and
-    whether numbers have no known unit.
+    whether there are numbers of which neither the cell nor `unit` states one.
 
-    unit: of numbers without one of their own, where that is known. Raises `UnclearUnitError` for
-    units that are none of the field's, and where some numbers have units and others have none.
+    Raises `UnclearUnitError` for another field's unit, and for one behind some numbers alone.
     """
     import pandas as pd
 
