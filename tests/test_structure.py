@@ -23,7 +23,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 116_950,
+    "sweeps": 117_650,
     "workers": 126_700,
     "store": 91_100,
     "orchestrator": 93_600,

@@ -212,7 +212,7 @@ def _column_notes(found: CsvColumns, mapping: dict[str, str]) -> list[str]:
     lines = [f"columns: {', '.join(notes)}"]
     if found.unknown:
         lines.append(
-            f"columns that are not used: {', '.join(map(repr, found.unknown))}; --map COLUMN=FIELD"
+            f"columns that are no field: {', '.join(map(repr, found.unknown))}; --map COLUMN=FIELD"
             " uses one"
         )
     return [*lines, *found.notes]

@@ -2,6 +2,7 @@
 source; the names that papers and tools give the fields and their units.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from functools import cached_property
@@ -281,6 +282,8 @@ _NAMES: Mapping[str, str] = {
     "latency_ms": (
         "latency time step_time infer_step_time forward inference_time ms p50 median latency_p50"
         " p50_latency median_latency latency_median mean_latency latency_mean avg_latency"
+        " latency_avg average_latency latency_average mean_time time_mean avg_time time_avg"
+        " median_time time_median average_time time_average"
     ),
     "latency_p95_ms": "p95 latency_p95 p95_latency",
     "latency_p99_ms": "p99 latency_p99 p99_latency",
@@ -327,16 +330,26 @@ _TIMES = {
 }
 SHARES = ("keep_rate", "sparsity", "tokens_saved", "noise")
 """Fields between 0 and 1, which tables also state in per cent."""
+_PERCENT = ("%", "pct", "percent", "cent")
 UNITS_OF: Mapping[str, Mapping[str, float]] = {
     **dict.fromkeys(
         ("latency_ms", "latency_p95_ms", "latency_p99_ms", "kernel_ms", "device_ms"), _TIMES
     ),
-    "gmacs": {"g": 1, "gmacs": 1, "gflops": 1, "m": 1e-3, "mmacs": 1e-3, "mflops": 1e-3, "t": 1e3},
     "memory_mb": {"mb": 1, "mib": 1.048576, "gb": 1e3, "gib": 1073.741824},
     "parameters_m": {"m": 1, "b": 1e3, "g": 1e3},
-    **{share: dict.fromkeys(("%", "pct", "percent", "per cent"), 0.01) for share in SHARES},
+    "gmacs": {"g": 1, "gmacs": 1, "gflops": 1, "m": 1e-3, "mmacs": 1e-3, "mflops": 1e-3, "t": 1e3},
+    "latency_change": dict.fromkeys(_PERCENT, 1),
+    "speedup": {"x": 1, "×": 1},
+    **{name: dict.fromkeys(_PERCENT, 1) for name in ("top1", *COUNTERS)},
+    **{share: dict.fromkeys(_PERCENT, 0.01) for share in SHARES},
 }
 """Units by field, and how many of the field's own each is."""
+UNIT_NEEDED = UNITS_OF.keys() - {"speedup", "top1", *COUNTERS, *SHARES}
+"""Fields whose numbers are not known without a unit."""
+BARE_BELOW = {"gmacs": 1e3, "latency_change": math.inf}
+"""Of them those that are, below these numbers: papers count FLOPs in GMACs, and write a change of 0
+without %."""
+ALL_UNITS = {unit for units in UNITS_OF.values() for unit in units} | {"db"}
 _COUNTED: Mapping[LatencyUnit | Literal["per_token"], str] = {
     "per_token": "tok|token",
     "per_image": "im|img|image|images",
@@ -349,9 +362,23 @@ HEADER_UNITS = {
     for unit, words in _COUNTED.items()
 }
 """What the header of a latency states that it is the time of."""
-RATE = re.compile(r"([a-z#]+)\s*_?(?:/|per)_?\s*(?:s|sec|second)\b", re.IGNORECASE)
-"""`images/s`, `tok/sec`, `samples_per_second`: a rate, and what it counts."""
-TOKENS = frozenset({"t", "tok", "toks", "token", "tokens"})
+_RATE = re.compile(
+    r"(?<![a-z])(?:(?<!\bk )(?<!\bm )(?<!\d )(?:(?P<tokens>t|toks?|tokens?)"
+    r"|(?P<images>f|i|ims?|imgs?|images?|samples?|examples?|frames?|seqs?|sequences?))"
+    r" ?(?:/|\bper\b) ?(?:s|secs?|seconds?)\b(?! ?(?:/|per\b))"
+    r"|[a-zµ]+ ?(?:/|\bper\b) ?(?:s|secs?|seconds?|ms|us|m|min|minutes?|h|hours?)\b)"
+)
+"""`images/s`, `tok/sec`, `samples per second`; or a rate of something else, of thousands, per
+minute or per GPU, which does not show how many items of a batch it counts."""
+_BRACKETS = re.compile(r"[\[(](.*?)[\])]")
+_WORD = re.compile(r"[^\W_]+|[%×]")
+_STATISTIC = re.compile(
+    r"\b(p\d[\d.]*|\d+th|\d[\d.]*\s*%|min|max|std\w*|sd|mean|avg|average|median)(?![a-z])"
+)
+
+
+class UnclearUnitError(UserError):
+    """A column whose numbers have no unit of its field."""
 
 
 class NamedColumns(NamedTuple):
@@ -359,7 +386,6 @@ class NamedColumns(NamedTuple):
 
     fields: Mapping[str, str]
     """Field of each column that is one."""
-    guessed: tuple[str, ...]
     unknown: tuple[str, ...]
 
 
@@ -387,7 +413,7 @@ def name_columns(
         both = " and ".join(repr(name) for name in found if found[name] in twice)
         raise UserError(f"{path}: the columns {both} are both mapped to {sorted(twice)[0]!r}")
     _choose_arms(columns, found, unknown, fixed=mapping)
-    return NamedColumns(found, tuple(name for name in found if name not in mapping), tuple(unknown))
+    return NamedColumns(found, tuple(unknown))
 
 
 def _choose_arms(
@@ -422,36 +448,59 @@ def _holds_baseline(cells: "pd.Series[str]") -> bool:
 
 
 def field_of(header: str) -> str | None:
-    """The field that a column's name shows."""
-    if RATE.search(header.replace("_", " ")):
-        return "throughput"
+    """The field that a column's name shows; a statistic in brackets is part of the name."""
+    items = rate_items(header)
+    if items is not None:
+        return "throughput" if items else None
     if HEADER_UNITS["per_token"].search(header):
         return "latency_ms"
-    name = re.sub(r"[\[(].*?[\])]", "", header.replace("Δ", " delta ")).strip().lower()
+    inside = " ".join(_BRACKETS.findall(header.lower()))
+    name = _BRACKETS.sub("", header.replace("Δ", " delta ")).strip().lower()
     name = re.sub(r"[^a-z0-9]+", "_", name.replace("/", "_")).strip("_")
     name = re.sub(
         r"_per_(image|batch|step|forward)$",
         "",
         name.removeprefix("real_").removeprefix("measured_"),
     )
-    unit = name.rpartition("_")[2]
-    known = {short for units in UNITS_OF.values() for short in units}
-    return ALIASES.get(name if name in ALIASES or unit not in known else name.rpartition("_")[0])
+    rest, _, unit = name.rpartition("_")
+    if name in ALIASES or unit not in ALL_UNITS:
+        rest, unit = name, ""
+    field = ALIASES.get("_".join([rest, *_STATISTIC.findall(inside)]))
+    other_unit = "%" in header or re.search("[a-z]", inside + unit)
+    return None if inside == "k" or (field == "throughput" and other_unit) else field
 
 
-def counts_tokens(header: str) -> bool:
-    """Whether a rate is of tokens."""
-    found = RATE.search(header.replace("_", " "))
-    return header.strip().lower() == "tps" or (found is not None and found[1].lower() in TOKENS)
+def rate_items(text: str) -> str | None:
+    """What a rate counts each second: `images`, `tokens`, or empty for anything else; `None` where
+    the text is no rate.
+    """
+    rate = _RATE.search(re.sub(r"\b([a-z])ps\b", r"\1/s", text.lower().replace("_", " ")))
+    return None if rate is None else rate.lastgroup or ""
 
 
-def unit_of(header: str, field: str) -> float:
-    """How many of the field's own unit a number below a header is, by the unit in it."""
-    inside = re.findall(r"[\[(](.*?)[\])]", header)
-    words = [
-        re.split(r"\s*(?:/|per)\s*(?:im|batch|step|forward|tok)", text.strip().lower())[0]
-        for text in (*inside, header)
-    ]
-    words.append("%" if header.strip().endswith("%") else header.strip().lower().rpartition("_")[2])
-    units = UNITS_OF.get(field, {})
-    return next((units[word.strip()] for word in words if word.strip() in units), 1.0)
+def unit_factor(unit: str, field: str) -> float | None:
+    """How many of the field's own unit one of a unit behind a number is; `None` where it is none of
+    the field's.
+    """
+    if field == "throughput":
+        return 1.0 if rate_items(unit) == "images" else None
+    return UNITS_OF.get(field, {}).get(unit.lower())
+
+
+def unit_of(header: str, field: str) -> float | None:
+    """How many of the field's own unit a number below a header is, by the unit in it: `None` where
+    it names none, NaN where it names one of something else.
+    """
+    units = UNITS_OF.get(field)
+    if units is None:
+        return 1.0
+    text = header.lower().replace("infer_step_time", "ms")  # of timm
+    text = re.sub(r"\s*(/|per)\s*(im|batch|step|forward|tok)\w*", "", text)
+    outside = _WORD.findall(_BRACKETS.sub("", text))
+    words = [*_WORD.findall(" ".join(_BRACKETS.findall(text))), *outside[-1:]]
+    for word in words:
+        if word in units:
+            return units[word]
+    if not ALL_UNITS.isdisjoint(words):
+        return math.nan
+    return None if field in UNIT_NEEDED else 1.0

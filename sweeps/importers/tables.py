@@ -15,19 +15,24 @@ from pydantic import Field, ValidationError
 
 from sweeps.errors import UserError, did_you_mean, unknown_word
 from sweeps.importers.measurement import (
+    ALL_UNITS,
+    BARE_BELOW,
     FIELDS,
     HEADER_UNITS,
     SHARES,
     TEXTS,
+    UNIT_NEEDED,
     UNITS_OF,
     WHOLE_FIELDS,
     LatencyUnit,
     Measurement,
     ReferenceSet,
     SourceFacts,
-    counts_tokens,
+    UnclearUnitError,
     field_of,
     name_columns,
+    rate_items,
+    unit_factor,
     unit_of,
 )
 from sweeps.language.yaml_reader import Place, file_text, first_error, read, validated
@@ -96,7 +101,10 @@ MEASURED_FIELDS = (
     *COUNTERS,
 )
 """Fields of which a table must have one, else there is nothing to check."""
-EMPTY_CELLS = frozenset({"", "-", "–", "—", "n/a", "na", "nan", "none", "null"})
+EMPTY_CELLS = frozenset({"", "-", "--", "–", "—", "n/a", "n.a.", "na", "nan", "none", "null"})
+_FAILED = re.compile("(?i)(.* )?(oom|out of memory|err(or)?|fail(ed|ure)?|timed? ?out|crash(ed)?)")
+"""What stands instead of a number where nothing could be measured."""
+_UNIT_COLUMN = re.compile(r"(?i)(\w+[ _])?units?")
 LONGEST_NUMBER = 40
 """Characters of a number; a longer cell is none."""
 LONGEST_TEXT = 1000
@@ -104,10 +112,8 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _CHANGE = re.compile(r"\s*\([-+±][\d.,]+\s*[%x×]?\)$")
 """A change against another row behind a number, as reports add it: `82.39 (-46.6%)`."""
 _STATED = re.compile(r"(\b([a-z_]+)=(\d+)\b[\s,;]*)")
-_AFTER = re.compile(
-    r"\s*(%|x|×|ms|s|us|µs|μs|ns|img/s|im/s|images/s|gb|mb|gib|mib|g|m|b|gmacs|gflops|pp)$",
-    re.IGNORECASE,
-)
+_AFTER = re.compile(r"(?i)(?<=[\d.])\s*([a-zµμ%×][a-zµμ%×/. ]*)$")
+"""A unit behind a number."""
 
 
 class CsvColumns(NamedTuple):
@@ -120,8 +126,6 @@ class CsvColumns(NamedTuple):
     length: int
     columns: Mapping[str, str]
     """Field of each column that is one."""
-    guessed: tuple[str, ...]
-    """Columns that were understood by their names."""
     unknown: tuple[str, ...]
     notes: tuple[str, ...] = ()
     """What was assumed beside: decimal commas, units."""
@@ -129,6 +133,10 @@ class CsvColumns(NamedTuple):
     """What the header of the latency states that it is the time of."""
     items: Literal["images", "tokens"] = "images"
     """What the throughput counts."""
+    unclear: frozenset[str] = frozenset()
+    """Fields whose unit is not stated."""
+    median: bool = False
+    """Whether the latency is stated to be a median."""
 
     @property
     def rows(self) -> tuple[Measurement, ...]:
@@ -216,50 +224,73 @@ def read_cells(
     Raises `UserError` as `read_csv_rows` does.
     """
     columns = {str(name): column for name, column in cells.items()}
-    names = name_columns(path, columns, mapping or {}, guess=guess)
+    mapping = mapping or {}
+    names = name_columns(path, columns, mapping, guess=guess)
     numeric = [columns[name] for name, field in names.fields.items() if field not in TEXTS]
     written = "".join(cell for column in numeric for cell in column)
     comma = comma and "," in written and "." not in written
     notes = ["commas in numbers are decimal points"] if comma else []
-    notes += [
-        f"{name!r} is read as GMACs, as papers count FLOPs"
-        for name in names.fields
-        if names.fields[name] == "gmacs" and "flop" in name.lower()
-    ]
     values: dict[str, np.ndarray[Any, Any]] = {}
+    fields, left_out, unclear = dict(names.fields), list(names.unknown), set[str]()
+    units: Any = next((columns[name] for name in left_out if _UNIT_COLUMN.fullmatch(name)), None)
+    in_column = set() if units is None else {*units.str.lower()} - EMPTY_CELLS
     for name, field in names.fields.items():
         column = columns[name]
         _check_length(path, column, LONGEST_TEXT if field in TEXTS else LONGEST_NUMBER)
         if field in TEXTS:
             found = _texts(column, field)
             values[field] = found if field not in values else _joined(values[field], found)
-        else:
-            values[field] = _numbers(path, column, field, comma=comma)
+            continue
+        unit = unit_of(name, field)
+        factors = {unit_factor(text, field) for text in in_column} - {None}
+        if (unit is None and factors) or (field == "throughput" and in_column - ALL_UNITS):
+            column = column.mask(column.str[-1:].str.isdigit(), column + " " + units)
+        elif field in UNIT_NEEDED and factors - {unit}:
+            unit = np.nan
+        if name in mapping:
+            unit = unit or 1.0
+        try:
+            values[field], bare = _numbers(path, column, field, unit, comma=comma, notes=notes)
+            if bare and np.nanmax(values[field]) >= BARE_BELOW.get(field, 0):
+                unclear.add(field)
+                notes.append(
+                    f"{name!r} has no known unit, such as {next(iter(UNITS_OF[field]))}: only its"
+                    f" ratios are compared; --map '{name}={field}' states that of the field"
+                )
             if field == "top1" and _is_share(values[field], column):
                 values[field] = np.round(100 * values[field], 10)
                 notes.append(f"{name!r} holds shares, read as per cent")
             _check_range(path, column, field, values[field])
+        except UnclearUnitError as error:
+            if field not in (*MEASURED_FIELDS, *UNIT_NEEDED):
+                raise
+            notes.append(f"{error}: the column is not used")
+            left_out.append(name)
+            del fields[name]
+    names_of = {field: name for name, field in fields.items()}
+    if "flop" in names_of.get("gmacs", "").lower() and "gmacs" not in unclear:
+        notes.append(f"{names_of['gmacs']!r} is read as GMACs, as papers count FLOPs")
     values |= _conditions_in_labels(values)
     if not any(field in values and not np.isnan(values[field]).all() for field in MEASURED_FIELDS):
         raise UserError(
             f"{path}: no column is a measurement, such as {', '.join(MEASURED_FIELDS[:4])}; its"
             f" columns are {', '.join(columns)}; name one with --map COLUMN=FIELD"
+            f"{''.join(f'; {note}' for note in notes)}"
         )
-    rate = next((name for name, field in names.fields.items() if field == "throughput"), "")
-    others = {name: columns[name].tolist() for name in names.unknown}
-    items: Literal["images", "tokens"] = "tokens" if counts_tokens(rate) else "images"
-    latency = next((name for name, field in names.fields.items() if field == "latency_ms"), "")
-    unit = next((unit for unit, form in HEADER_UNITS.items() if form.search(latency)), None)
+    rate, latency = names_of.get("throughput", ""), names_of.get("latency_ms", "")
+    others = {name: columns[name].tolist() for name in left_out}
+    items: Literal["images", "tokens"] = "tokens" if rate_items(rate) == "tokens" else "images"
     return CsvColumns(
         values,
         others,
         len(cells),
-        names.fields,
-        names.guessed,
-        names.unknown,
+        fields,
+        tuple(left_out),
         tuple(notes),
-        unit,
+        next((unit for unit, form in HEADER_UNITS.items() if form.search(latency)), None),
         items,
+        frozenset(unclear),
+        re.search("(?i)median|p50|50th", latency) is not None,
     )
 
 
@@ -325,21 +356,38 @@ def _joined(
 
 
 def _numbers(
-    path: Path, cells: "pd.Series[str]", field: str, *, comma: bool
-) -> "np.ndarray[Any, Any]":
-    """What the cells of a column state in the field's own unit; NaN where nothing is stated."""
+    path: Path,
+    cells: "pd.Series[str]",
+    field: str,
+    unit: float | None,
+    *,
+    comma: bool,
+    notes: list[str],
+) -> "tuple[np.ndarray[Any, Any], bool]":
+    """What the cells of a column state in the field's own unit, NaN where nothing is stated; and
+    whether there are numbers of which neither the cell nor `unit` states one.
+
+    Raises `UnclearUnitError` for another field's unit, and for one behind some numbers alone.
+    """
     import pandas as pd
 
     header = str(cells.name)
-    unit = unit_of(header, field)
+    if np.isnan(unit or 0):
+        raise UnclearUnitError(f"{header!r} has a unit that is none of {field}")
     plain = pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float)
-    found = plain.copy() if unit == 1 else np.round(plain * unit, 10)
+    factor = unit or 1.0
+    found = plain.copy() if factor == 1 else np.round(plain * factor, 10)
     left = cells[~np.isfinite(plain)]  # cells with units or other marks, each of which is read once
     meant = {
-        cell: _value(cell, field, header, comma=comma, where=f"{path}:{line}")
+        cell: _value(cell, field, header, factor, comma=comma, where=f"{path}:{line}")
         for line, cell in left.drop_duplicates().items()
     }
     found[~np.isfinite(plain)] = [meant[cell] for cell in left]
+    notes += [f"{header!r}: {cell} is a missing value" for cell in meant if _FAILED.fullmatch(cell)]
+    marked = {_AFTER.search(cell) is None for cell in meant if np.isfinite(meant[cell])}
+    bare = unit is None and (np.isfinite(plain).any() or True in marked)
+    if bare and (False in marked) != (field == "latency_change"):
+        raise UnclearUnitError(f"{header!r} has numbers without a unit")
     broken = np.isfinite(found) & (found != np.rint(found))
     if field in WHOLE_FIELDS and broken.any():
         place = int(broken.argmax())
@@ -347,7 +395,7 @@ def _numbers(
             f"{path}:{cells.index[place]}: {header}: {cells.iloc[place]!r} is no whole number, as"
             f" {field} must be"
         )
-    return found
+    return found, bare
 
 
 def _is_share(values: "np.ndarray[Any, Any]", cells: "pd.Series[str]") -> bool:
@@ -379,11 +427,11 @@ def _check_range(
             ) from None
 
 
-def _value(cell: str, field: str, header: str, *, comma: bool, where: str) -> float:
+def _value(cell: str, field: str, header: str, unit: float, *, comma: bool, where: str) -> float:
     """What a cell states in the field's own unit; a unit behind a number goes before that of the
     header.
     """
-    if cell.lower() in EMPTY_CELLS:
+    if cell.lower() in EMPTY_CELLS or _FAILED.fullmatch(cell):
         return np.nan
     plain = _CHANGE.sub("", cell.replace("−", "-")).lstrip("≈~ ")
     behind = _AFTER.search(plain)
@@ -399,14 +447,13 @@ def _value(cell: str, field: str, header: str, *, comma: bool, where: str) -> fl
             else "leave the cell empty where nothing was measured"
         )
         raise UserError(f"{where}: {header}: {cell!r} is no number; {right}")
-    own = UNITS_OF.get(field, {}).get(behind[1].lower()) if behind else None
-    if behind and own is None and field in UNITS_OF:
-        raise UserError(
+    own = unit_factor(behind[1], field) if behind else unit
+    if own is None:
+        raise UnclearUnitError(
             f"{where}: {header}: {cell!r} is no {field}, whose units are"
-            f" {', '.join(UNITS_OF[field])}"
+            f" {', '.join(UNITS_OF.get(field, ())) or 'images/s (of rates) or none (of counts)'}"
         )
-    unit = unit_of(header, field) if own is None else own
-    return float(text) if unit == 1 else round(float(text) * unit, 10)
+    return float(text) if own == 1 else round(float(text) * own, 10)
 
 
 def parse_mapping(pairs: Iterable[str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ for sentences; how far its numbers may lie apart by rounding and noise; what a r
 
 import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -133,6 +133,16 @@ class AuditFrame:
     noise: float | None = None
     job_noise: float | None = None
     break_evens: tuple[StatedBreakEven, ...] = ()
+    unclear: frozenset[str] = frozenset()
+    """Fields whose unit is not known: their ratios are."""
+    median: bool = True
+    """Whether a latency is known to be a median."""
+
+    @cached_property
+    def with_units(self) -> "AuditFrame":
+        """The columns whose unit is known."""
+        known = {name: each for name, each in self.values.items() if name not in self.unclear}
+        return replace(self, values=known)
 
     def row(self, place: Any) -> Measurement:
         return self.rows[place] if self.rows else measurement_at(self.values, int(place))
@@ -301,7 +311,17 @@ def frame_of_csv(name: str, found: CsvColumns) -> AuditFrame:
     steps = found.latency == "per_token"
     unit: Any = "per_batch" if steps else found.latency
     return AuditFrame(
-        name, found.values, found.length, (), found.others, unit, found.items, steps, flops
+        name,
+        found.values,
+        found.length,
+        (),
+        found.others,
+        unit,
+        found.items,
+        steps,
+        flops,
+        unclear=found.unclear,
+        median=found.median,
     )
 
 
@@ -385,7 +405,11 @@ class AuditRule:
             lacking.append("rows of a baseline")
         if not lacking and not np.all(list(stated.values()), axis=0).any():
             lacking.append(f"{' and '.join(self.needs)} in one row")
-        return [field.replace("|", " or ") for field in lacking]
+        return [
+            f"{field.replace('|', ' or ')}"
+            f"{'' if frame.unclear.isdisjoint(field.split('|')) else ' in a known unit'}"
+            for field in lacking
+        ]
 
     def apply(self, frame: AuditFrame) -> tuple[int, list[AuditFinding]]:
         """How often the check compared something in the rows that hold what it needs, and what it

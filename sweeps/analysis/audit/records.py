@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import combinations
 
 import numpy as np
 from scipy.special import ndtri
@@ -141,23 +142,28 @@ def percentiles_in_order(frame: AuditFrame, rows: AuditColumn) -> Checked:
     """Of the times of one run the 95th percentile is not below the median, nor the 99th below the
     95th.
 
-    Source: percentiles of one sample rise. Cannot decide: whether they are of the same run, or the
-    time is a mean.
+    Source: percentiles of one sample rise; a mean may lie above them. Cannot decide: whether they
+    are of the same run.
     """
-    columns = [
-        frame.column(name)[rows] for name in ("latency_ms", "latency_p95_ms", "latency_p99_ms")
-    ]
+    fields = ["latency_ms", "latency_p95_ms", "latency_p99_ms"][not frame.median :]
+    units = {field in frame.unclear for field in fields if field in frame.values}
+    if len(units) > 1:
+        return 0
+    columns = frame.at(rows, *fields)
     comparisons, wrong = 0, np.zeros(len(rows), dtype=bool)
-    for low, high in ((0, 1), (1, 2), (0, 2)):
+    for low, high in combinations(range(len(fields)), 2):
         known = ~np.isnan(columns[low]) & ~np.isnan(columns[high])
         comparisons += int(known.sum())
         halves = np.log1p(roundings(columns[low])) + np.log1p(roundings(columns[high]))
         wrong |= known & (np.log(columns[low] / columns[high]) > halves)
     if wrong.any():
         row = frame.row(rows[wrong][0])
-        times = (row.latency_ms, row.latency_p95_ms, row.latency_p99_ms)
-        stated = zip(("median", "p95", "p99"), times, strict=True)
-        shown = ", ".join(f"{name} {value:g} ms" for name, value in stated if value is not None)
+        unit = "" if True in units else " ms"
+        shown = ", ".join(
+            f"{field[8:-3] or 'median'} {time:g}{unit}"  # latency_p95_ms
+            for field in fields
+            if (time := getattr(row, field)) is not None
+        )
         more = f"; {wrong.sum()} rows" if wrong.sum() > 1 else ""
         yield MeasurementFinding(
             "contradiction",

@@ -99,7 +99,9 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
     AuditRule(records.sampling_error, ("top1", "images"), "two accuracies of the same images"),
     AuditRule(records.possible_accuracy, ("top1", "images"), "an accuracy exact enough"),
     AuditRule(
-        records.percentiles_in_order, ("latency_p95_ms|latency_p99_ms",), "two percentiles of a row"
+        records.percentiles_in_order,
+        ("latency_p95_ms|latency_p99_ms",),
+        "two percentiles of a row (a latency that is not called a median is none)",
     ),
     AuditRule(
         records.duplicated_rows,
@@ -108,6 +110,14 @@ AUDIT_RULES: tuple[AuditRule, ...] = (
     ),
 )
 """All rules, in the order in which they are listed, with what each compares."""
+OF_RATIOS = (
+    "beyond_macs",
+    "break_even_without_data",
+    "stated_ratio",
+    "percentiles_in_order",
+    "duplicated_rows",
+)
+"""Rules that compare times with times alone, whatever their unit."""
 
 
 class AuditReport(FrozenModel):
@@ -155,7 +165,7 @@ def audit_table(table: MeasurementTable | AuditFrame, notes: tuple[str, ...] = (
     the throughput show.
     """
     frame = frame_of_table(table) if isinstance(table, MeasurementTable) else table
-    inferred = throughput.inferred_latency(frame) if frame.latency is None else None
+    inferred = throughput.inferred_latency(frame.with_units) if frame.latency is None else None
     if inferred is not None:
         frame = replace(frame, latency=inferred)
         notes = (
@@ -175,8 +185,9 @@ def audit_table(table: MeasurementTable | AuditFrame, notes: tuple[str, ...] = (
     found: list[AuditFinding] = []
     with np.errstate(divide="ignore", invalid="ignore"):
         for rule in AUDIT_RULES:
-            missing = rule.missing(frame) if frame.length else list(rule.needs)
-            comparisons, noticed = (0, []) if missing else rule.apply(frame)
+            table_of_rule = frame if rule.name in OF_RATIOS else frame.with_units
+            missing = rule.missing(table_of_rule) if frame.length else list(rule.needs)
+            comparisons, noticed = (0, []) if missing else rule.apply(table_of_rule)
             if comparisons:
                 applied[rule.name] = comparisons
                 found += noticed
