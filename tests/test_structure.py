@@ -26,7 +26,7 @@ MAX_CODE_TOKENS = {
     "sweeps": 117_650,
     "workers": 126_700,
     "store": 91_100,
-    "orchestrator": 93_600,
+    "orchestrator": 93_750,
     "webapp": 73_500,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a

@@ -36,7 +36,7 @@ from sweeps.importers.traces import TraceError, summary_lines
 from sweeps.language.expand import Expansion
 from sweeps.model.condition import Device
 from sweeps.model.flags import COUNTS_UNCHECKED
-from sweeps.model.job import Arm, Job
+from sweeps.model.job import NAMED, Arm, Job
 from sweeps.model.kinds import KINDS
 from sweeps.model.method import modality_of
 from sweeps.model.outcome import Outcome
@@ -50,6 +50,10 @@ FOLDER_WATCH_S = 5.0
 """How often a folder is looked at."""
 MAX_REFUSALS = 20
 """Outcomes of a file that are refused one by one."""
+OTHER_CONTENTS = (
+    "note: not the same here as where it was measured, so that answers with it are not linked: {}"
+    " (the text docs is that of the Python, numpy and pandas that plan a sweep)"
+)
 SQLITE = b"SQLite format 3\0"
 EXPORT_FIRST = {
     ".nsys-rep": "nsys export --type sqlite {}",
@@ -402,6 +406,20 @@ def _check_sweep(expansion: Expansion, outcomes: Sequence[Outcome]) -> None:
         )
     if len(own) < len(outcomes):
         typer.echo(f"note: {others} of other sweeps than {expansion.sweep.name}", err=True)
+    contents = {
+        comparison.question_id: job.content_hashes
+        for job in expansion.jobs
+        for comparison in job.comparisons()
+    }
+    differing = {
+        name.removeprefix(NAMED)
+        for outcome in own
+        for comparison in outcome.job.comparisons()
+        for name, value in contents.get(comparison.question_id, {}).items()
+        if outcome.job.content_hashes.get(name) != value
+    }
+    if differing:
+        typer.echo(OTHER_CONTENTS.format(", ".join(sorted(differing))), err=True)
 
 
 def import_published(names: Sequence[Path], *, db: str | None) -> None:

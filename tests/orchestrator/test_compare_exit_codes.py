@@ -70,7 +70,7 @@ def test_an_error_of_any_layer_is_not_slower(
         ("orchestrator.commands.history.connect_readonly", StoreOutageError("away")),
         ("orchestrator.commands.history.sweep_trends", ValueError("broken row")),
         ("sweeps.stats.trends.change_points", ZeroDivisionError()),
-        ("orchestrator.report.data.load_report", KeyError("metric")),
+        ("orchestrator.commands.history.rows_of", KeyError("metric")),
         ("orchestrator.commands.history.trends_text", typer.Abort()),
         ("orchestrator.text_table.table_lines", BrokenPipeError(EPIPE, "Broken pipe")),
     ],

@@ -213,6 +213,21 @@ def test_outcomes_of_another_sweep(tmp_path: Path) -> None:
     done = breakeven("import", "o.jsonl", "--sweep", "quickstart_gpu", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "linked to sweep quickstart_gpu: 6 of 48 comparisons are measured" in done.stdout
+    assert done.stderr == ""
+
+
+def test_answers_with_another_text(tmp_path: Path) -> None:
+    """The text of other versions of Python and packages is named as the reason why nothing is
+    linked.
+    """
+    (line,) = (ROOT / "sweeps/references/llm_gpu_h100.jsonl").read_text().splitlines()
+    outcome = json.loads(line)
+    outcome["job"]["content_hashes"] = dict.fromkeys(outcome["job"]["content_hashes"], "0" * 16)
+    (tmp_path / "o.jsonl").write_text(json.dumps(outcome))
+    done = breakeven("import", "o.jsonl", "--sweep", "llm_gpu", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "linked to sweep llm_gpu: 0 of 112 comparisons are measured" in done.stdout
+    assert "answers with it are not linked: data, docs (the text docs is that" in done.stderr
 
 
 NAMED = {
