@@ -187,7 +187,8 @@ def open_app(
     LOGGING_CONFIG["loggers"]["uvicorn"]["level"] = "WARNING"
     say = partial(typer.echo, err=True)
     command = shlex.join(("breakeven", *sys.argv[1:]))
-    guard = Middleware(Guard, say=say, token=token, cookie=f"breakeven-{port}", command=command)
+    words = {"token": token, "cookie": f"breakeven-{port}", "command": command, "base": base}
+    guard = Middleware(Guard, say=say, **words)
     given = {"server.address": host, "server.port": port, "server.baseUrlPath": base}
     App(APP, middleware=[guard], lifespan=announced).run(config={**STREAMLIT_OPTIONS, **given})
 

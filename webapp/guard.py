@@ -34,6 +34,14 @@ OTHER_NAME = (
     "This app answers to localhost only; 'breakeven app --host ADDRESS' opens it, with a token;"
     " behind a proxy on this machine --token TOKEN does.\n"
 )
+NOTHING_HERE = (
+    "Nothing is at {path}; behind a proxy that passes this app on below a path, start it with"
+    " 'breakeven app --base-path /PATH'.\n"
+)
+PLACES = {"_stcore", "app", "component", "media", "static"} | {
+    path.stem for path in Path(__file__).with_name("screens").glob("[!_]*.py")
+}
+"""First parts of paths below the app's own: Streamlit's and the pages."""
 ENDED = "The app has ended, or cannot be reached. On its machine this starts it again:"
 _STREAMLIT = Path(streamlit.__file__).with_name("static")
 _QUESTIONS = re.compile(
@@ -57,7 +65,7 @@ class Guard:
     `token` is empty where the app listens on this machine alone. `cookie` is the name of the
     cookie: browsers share cookies between the ports of a host. `say` takes a refusal of another
     page, once, which a browser does not show where it is that of a WebSocket. `command` starts the
-    app: pages show it where they have lost their server.
+    app: pages show it where they have lost their server. `base` is the path of the app.
     """
 
     def __init__(
@@ -68,7 +76,9 @@ class Guard:
         token: str = "",
         cookie: str,
         command: str,
+        base: str = "",
     ) -> None:
+        self.base = base and f"/{base}"
         self.scripts = scripts_that_ask(command)
         self.app, self.say, self.token, self.cookie = app, lru_cache(say), token, cookie
         self.pass_word = sha256(token.encode()).hexdigest()
@@ -97,9 +107,9 @@ class Guard:
             return PlainTextResponse(text, REFUSED)
         if not self.token:
             local = is_local(re.sub(r":\d+$", "", host))
-            return self._script(request) if local else PlainTextResponse(OTHER_NAME, REFUSED)
+            return self._own(request) if local else PlainTextResponse(OTHER_NAME, REFUSED)
         if _equal(request.cookies.get(self.cookie, ""), self.pass_word):
-            return self._script(request)
+            return self._own(request)
         if not _equal(request.query_params.get("token", ""), self.token):
             return PlainTextResponse(NEEDED, REFUSED)
         # A redirect would not have the cookie where a link of another site leads here.
@@ -112,7 +122,11 @@ class Guard:
         answer.set_cookie(self.cookie, self.pass_word, httponly=True, samesite="strict")
         return answer
 
-    def _script(self, request: HTTPConnection) -> Response | None:
+    def _own(self, request: HTTPConnection) -> Response | None:
+        """Of those who may read: Streamlit's scripts with our words, and what is nowhere."""
+        path = request.url.path.removeprefix(self.base).strip("/")
+        if path.partition("/")[0] not in {"", *PLACES} and ("/" in path or "." not in path):
+            return PlainTextResponse(NOTHING_HERE.format(path=request.url.path), 404)
         text = self.scripts.get(request.url.path.rpartition("/")[2])
         if text is None:
             return None

@@ -72,6 +72,17 @@ def test_headers(served: Callable[[str], str], filled: str) -> None:
         assert re.search(r"script-src 'self' 'unsafe-eval' 'sha256-[\w+/=]+';", policy)
 
 
+def test_a_proxy_without_its_path(served: Callable[[str], str], filled: str) -> None:
+    """What asks for the pages of the app below a path that it was not given is told the option."""
+    for path in ("breakeven", "lab/breakeven/", "lab/breakeven/runs", "lab/static/js/index.js"):
+        status, _, text = answer(f"{served(filled)}/{path}")
+        assert status == HTTPStatus.NOT_FOUND
+        assert f"Nothing is at /{path}; behind a proxy" in text
+        assert "--base-path /PATH" in text
+    for path in ("runs", "static/index.html", "runs/_stcore/health"):
+        assert "Nothing is at" not in answer(f"{served(filled)}/{path}")[2]
+
+
 def test_own_origin_alone(served: Callable[[str], str], filled: str) -> None:
     """Without a token: no request, and no WebSocket, of a page of another address or port, or to
     another name of this machine.
