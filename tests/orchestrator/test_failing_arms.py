@@ -107,12 +107,12 @@ def test_hanging_arm_is_named_and_the_other_one_measured(store: Store, cluster: 
     dense.
     """
     summary, _ = store.dispatch(
-        store.submit([tiny(TOPK, faulty("hang"), timeout_s=10.0)]), cluster, max_attempts=1
+        store.submit([tiny(TOPK, faulty("hang"), timeout_s=25.0)]), cluster, max_attempts=1
     )
     assert summary == (1, 1, 0, False)
     rows = store.table(ANSWERS).set_index("method")
     assert rows["answer"].to_dict() == {"topk": "measured", "faulty": "timeout"}
-    assert "killed after 10 s" in rows.loc["faulty", "message"]
+    assert "killed after 25 s" in rows.loc["faulty", "message"]
     assert (
         "faulty.py" in store.table("SELECT detail FROM failure WHERE arm IS NOT NULL")["detail"][0]
     )
