@@ -27,7 +27,7 @@ MAX_CODE_TOKENS = {
     "workers": 126_700,
     "store": 91_100,
     "orchestrator": 93_750,
-    "webapp": 73_600,
+    "webapp": 73_700,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a
 line in CHANGELOG."""
