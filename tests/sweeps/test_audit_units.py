@@ -362,7 +362,10 @@ def test_a_unit_behind_a_count_is_refused(tmp_path: Path, header: str, cell: str
 
 def test_the_step_time_of_timm(tmp_path: Path) -> None:
     """The unit of a column that one tool alone writes is known."""
-    table = "model,infer_samples_per_sec,infer_step_time,infer_batch_size\nvit_base_patch16_224,250,10,8\n"
+    table = (
+        "model,infer_samples_per_sec,infer_step_time,infer_batch_size\n"
+        "vit_base_patch16_224,250,10,8\n"
+    )
     (found,) = audit_csv(tmp_path, table).findings
     assert found.rule == "throughput_times_latency"
 

@@ -23,7 +23,8 @@
   for (const element of app.querySelectorAll("*")) {
     if (!seen(element)) continue;
     const style = getComputedStyle(element);
-    if (["auto", "scroll"].includes(style.overflowX) && element.scrollWidth > element.clientWidth + 1)
+    const scrolls = ["auto", "scroll"].includes(style.overflowX);
+    if (scrolls && element.scrollWidth > element.clientWidth + 1)
       wide[element.ariaLabel || element.dataset.testid || element.className] =
         element.scrollWidth - element.clientWidth;
   }

@@ -73,7 +73,7 @@ def test_headers(served: Callable[[str], str], filled: str) -> None:
 
 
 def test_a_proxy_without_its_path(served: Callable[[str], str], filled: str) -> None:
-    """What asks for the pages of the app below a path that it was not given is told the option."""
+    """A request below a path that the app was not given is answered with the option."""
     for path in ("breakeven", "lab/breakeven/", "lab/breakeven/runs", "lab/static/js/index.js"):
         status, _, text = answer(f"{served(filled)}/{path}")
         assert status == HTTPStatus.NOT_FOUND

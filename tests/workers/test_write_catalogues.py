@@ -39,9 +39,7 @@ def test_other_parts_run_dense():
 
 @pytest.mark.slow
 def test_the_catalogue_is_current():
-    """Generating each eighth model of the catalogue anew gives its line; `python -m tests.catalogues`
-    generates all.
-    """
+    """Each eighth model gives its line anew; `python -m tests.catalogues` generates all."""
     found = {name: known_geometry(name) for name in candidates()[::8]}
     made = {name: known for name, known in found.items() if known}
     assert made == {name: known for name, known in networks().items() if name in found}
