@@ -77,7 +77,7 @@ def _check(folder: Path) -> None:
     ]
     for line in table_lines(("file", "check", "result"), rows):
         typer.echo(line)
-    if any(": cannot be imported: " in result for _, check, result in rows if check == "parts"):
+    if any(check == "import" for _, check, _ in rows):
         raise typer.Exit(2)
     if any(result != "ok" for _, _, result in rows):
         raise typer.Exit(UNANSWERED)

@@ -174,6 +174,6 @@ class Watch:
         no exception on the page.
         """
         self.page.wait_for_function(FITS, timeout=WAIT_MS)
-        assert self.foreign == []
-        assert self.errors == []
+        assert self.foreign == [], self.foreign
+        assert self.errors == [], self.errors
         assert self.page.locator("[data-testid=stException]").count() == 0

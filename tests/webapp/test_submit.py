@@ -16,6 +16,7 @@ from sweeps.language.expand import refuse_files
 from sweeps.language.yaml_reader import SweepError, read
 from tests.orchestrator.commands import SWEEP
 from tests.webapp.served import WAIT_MS, Watch, new_page, served_app
+from tests.webapp.served import ended as run_ended
 from webapp.widgets import queueing
 
 STEPS = "schema: 1\nname: steps\n"
@@ -133,6 +134,7 @@ def test_from_a_file_to_the_queue(store: str, tmp_path: Path, context: BrowserCo
         expect(page.get_by_role("button", name="Cancel")).to_have_count(0, timeout=WAIT_MS)
         ended = find_submission(engine, 1)
         assert (ended.state, ended.why.endswith("(page)")) == ("cancelled", True)
+        run_ended(page)  # a page left while its parts are loaded reports an error
         page.goto(f"{address}/runs?sweep=quickstart")
         page.get_by_role("button", name="Queue the failed ones again").click(timeout=WAIT_MS)
         expect(page.get_by_text("2 quickstart: queued").first).to_be_visible(timeout=WAIT_MS)

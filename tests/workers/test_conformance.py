@@ -82,7 +82,7 @@ def test_a_folder(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("def broken(:\n")
     results = check_folder(tmp_path)
     assert set(results) == {"wraps", "broken"}
-    assert "SyntaxError" in results["broken"]["parts"]
+    assert "SyntaxError" in results["broken"]["import"]
     checks = ("parts", "tokens", "images", "macs", "prefix", "graph")
     assert results["wraps"] == dict.fromkeys(checks, "")
 
@@ -94,6 +94,7 @@ def test_a_folder(tmp_path: Path) -> None:
         ({"wraps.py": WRAPPING.replace("dense[0].mlp // 2", "3")}, 1, "and the blocks see [", ""),
         ({"file.py": WRAPPING.replace('PAPER = "none"\n', "")}, 1, "PAPER", ""),
         ({"broken.py": "def broken(:\n"}, 2, "broken.py: cannot be imported: SyntaxError: ", ""),
+        ({"file.py": WRAPPING + "raise OSError('x: cannot be imported: y')\n"}, 2, "OSError", ""),
         ({"file.py": "import absent_module\n"}, 2, "No module named 'absent_module'", ""),
         ({}, 2, "", "holds no method file"),
         ({"notes.txt": "no Python"}, 2, "", "holds no method file"),

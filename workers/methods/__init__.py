@@ -53,6 +53,10 @@ class InvalidMethod(UserError):  # noqa: N818 - reads as what it is in a message
     """
 
 
+class NotImportable(InvalidMethod):
+    """A method file that is not Python, or that raises while it is imported."""
+
+
 _OUTSIDE: set[str] = set()
 """Files of methods that are not this project's own."""
 
@@ -66,7 +70,9 @@ def all_methods() -> Mapping[str, AnyMethod]:
 
 def left_out() -> Mapping[str, str]:
     """What of outside cannot be used, a file's stem or a folder, and why: a line that names it."""
-    return load_methods(os.environ.get(VARIABLE, ""))[1]
+    return {
+        name: str(error) for name, error in load_methods(os.environ.get(VARIABLE, ""))[1].items()
+    }
 
 
 def error_line(error: BaseException) -> str:
@@ -271,22 +277,24 @@ def _reduces(method: Any, params: Any, network: Any) -> bool:
 
 
 @cache
-def load_methods(folders: str) -> tuple[Mapping[str, AnyMethod], Mapping[str, str]]:
+def load_methods(folders: str) -> tuple[Mapping[str, AnyMethod], Mapping[str, InvalidMethod]]:
     """The project's own methods, those of installed packages, and those in `folders` (separated as
     in $PATH), by name.
 
     Beside them what of the latter two cannot be used. Raises `InvalidMethod` for one of our own.
     """
     found = {name: _imported(file, load) for name, file, load in _own()}
-    problems: dict[str, str] = {}
+    problems: dict[str, InvalidMethod] = {}
     for name, file, load in (*_installed(), *_outside(folders, problems)):
         if name in found:
-            problems[name] = f"{file}: there is a method {name!r} already; rename the file"
+            problems[name] = InvalidMethod(
+                f"{file}: there is a method {name!r} already; rename the file"
+            )
             continue
         try:
             found[name] = method = cast(Any, _imported(file, load))
         except InvalidMethod as problem:
-            problems[name] = str(problem)
+            problems[name] = problem
             continue
         _OUTSIDE.add(method.__file__)
         for function in {*FUNCTIONS[modality_of(method)]} - {"apply"}:
@@ -297,7 +305,7 @@ def load_methods(folders: str) -> tuple[Mapping[str, AnyMethod], Mapping[str, st
 
 
 def _imported(file: Path, load: Callable[[], ModuleType]) -> AnyMethod:
-    """A method from its file. Raises `InvalidMethod`."""
+    """A method from its file. Raises `InvalidMethod`, and `NotImportable`, which is one."""
     kept = os.environ.pop(STORE_VARIABLE, None)  # a method has no business with the store
     try:
         return checked(load(), file)
@@ -305,7 +313,7 @@ def _imported(file: Path, load: Callable[[], ModuleType]) -> AnyMethod:
         raise
     except (Exception, SystemExit) as error:
         reason = str(error).partition("\n")[0]
-        raise InvalidMethod(
+        raise NotImportable(
             f"{file}: cannot be imported: {type(error).__name__}: {reason}"
         ) from error
     finally:
@@ -338,7 +346,7 @@ def _installed() -> Iterator[_Candidate]:
         yield point.name, Path(point.value), point.load
 
 
-def _outside(folders: str, problems: dict[str, str]) -> Iterator[_Candidate]:
+def _outside(folders: str, problems: dict[str, InvalidMethod]) -> Iterator[_Candidate]:
     """The files in folders; one that cannot be listed is a problem. Modules beside a method can be
     imported, after all others.
     """
@@ -346,7 +354,7 @@ def _outside(folders: str, problems: dict[str, str]) -> Iterator[_Candidate]:
         try:
             files = sorted(file for file in Path(folder).iterdir() if file.suffix == ".py")
         except OSError as error:
-            problems[folder] = (
+            problems[folder] = InvalidMethod(
                 f"${VARIABLE} names {folder}, which is not a folder that can be read:"
                 f" {error.strerror}"
             )

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from sweeps.model.condition import Condition
 from sweeps.model.method import Network, modality_of
-from workers.methods import error_line, load_methods
+from workers.methods import NotImportable, error_line, load_methods
 from workers.models.runtime import Compiled, trace
 from workers.models.share_weights import clone_shared
 from workers.models.vision import VisionModel, load_vision
@@ -145,7 +145,10 @@ def check_folder(folder: Path) -> dict[str, dict[str, str]]:
     """
     torch.set_num_threads(1)  # tensors this small gain nothing from more
     methods, problems = load_methods(str(folder))
-    results = {name: {"parts": problem} for name, problem in problems.items()}
+    results = {
+        name: {"import" if isinstance(problem, NotImportable) else "parts": str(problem)}
+        for name, problem in problems.items()
+    }
     models = [load_vision(Condition(model=name, image_size=SIZE)) for name in MODELS]
     for name, method in methods.items():
         if Path(getattr(method, "__file__", "")).parent == folder:
