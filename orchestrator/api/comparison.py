@@ -398,7 +398,7 @@ def _pool(
 ) -> tuple[Pooling, set[str]]:
     """The speed-up of an arm by all visits, and the flag of mean times that tell something else."""
     visits = [Visit(each.times(baseline), each.times(index)) for each in records]
-    pooling = pool_visits(visits, range(len(visits)))
+    pooling = pool_visits(visits, range(len(visits)), run_sd=0.0)
     mean = mean_contrast((visit.baseline, visit.arm) for visit in visits)
     return pooling, {"mean_disagrees"} if mean_disagrees(mean, pooling.speedup) else set()
 

@@ -229,7 +229,7 @@ def _null_test(console: Console, device: Device) -> bool:
             own.append(Visit(*(table[:, columns == arm] for arm in pair)))
         flags.update(outcome.flags)
         notes |= dict.fromkeys(outcome.notes)
-    ratios = [pool_visits(own, range(NULL_VISITS)).speedup for own in visits]
+    ratios = [pool_visits(own, range(NULL_VISITS), run_sd=0.0).speedup for own in visits]
     worst = max(abs(ratio.log) for ratio in ratios)
     wrong = [ratio for ratio in ratios if ratio.verdict() in {"faster", "slower"}]
     width = max(ratio.half_width for ratio in ratios)

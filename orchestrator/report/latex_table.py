@@ -21,7 +21,6 @@ from sweeps.model.metrics import INTERVAL, METRICS, SPEED_FLOOR
 from sweeps.number_format import count
 from sweeps.stats.pooling import ALPHA
 from sweeps.stats.timing import CONFIDENCE
-from sweeps.stats.visits import LOWEST
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -242,10 +241,10 @@ def _timing(report: Report) -> Iterator[str]:
         " by metric."
     )
     yield (
-        "A speed-up is the time of the baseline over that of the arm, estimated by the mean of the"
-        f" lowest {100 * LOWEST:g} % of the log times of each in one state of the machine; its"
-        f" {INTERVAL} interval comes from leaving out one visit at a time; over all runs that are"
-        f" ever made of a comparison it holds with {100 * (1 - ALPHA):g} %."
+        "A speed-up is the time of the baseline over that of the arm, by the mean times of each in"
+        f" one state of the machine, outliers clipped; its {INTERVAL} interval comes from leaving"
+        " out one visit at a time and from what runs differ by; over all runs that are ever made"
+        f" of a comparison it holds with {100 * (1 - ALPHA):g} %."
     )
     yield f"Speed-ups whose interval lies within {100 * SPEED_FLOOR:g} % of 1 are called the same."
     if "random" in set(rows.loc[rows["x_axis"].isna(), "weights"]):

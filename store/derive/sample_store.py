@@ -29,7 +29,7 @@ from sweeps.model.outcome import Outcome
 from sweeps.stats import timing
 from sweeps.stats.pooling import SpeedUp, Verdict, mean_contrast, mean_disagrees
 from sweeps.stats.timing import Contrast
-from sweeps.stats.visits import FLOOR_SD, Pooling, Visit, pool_visits
+from sweeps.stats.visits import FLOOR_SD, RUN_SD, SAME_RUN_SD, Pooling, Visit, pool_visits
 
 T = TypeVar("T")
 StoredPair = Row[Any]
@@ -249,6 +249,11 @@ class TimedAttempt(NamedTuple):
         )
 
     @property
+    def run_sd(self) -> float:
+        """What runs are assumed to differ by beyond their visits."""
+        return SAME_RUN_SD if self.row.same_work else RUN_SD
+
+    @property
     def process(self) -> str:
         return self.row.process or f"attempt {self.row.attempt}"
 
@@ -277,6 +282,7 @@ def pool_attempts(attempts: Sequence[TimedAttempt]) -> Pooling:
         [each.visit for each in attempts],
         [each.row.round for each in attempts],
         attempts[-1].floor_sd,
+        run_sd=attempts[-1].run_sd,
     )
 
 

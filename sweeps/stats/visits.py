@@ -16,23 +16,34 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sweeps.stats.pooling import ALPHA, SpeedUp, quantile
+from sweeps.stats.pooling import ALPHA, SPENT_NOW, SpeedUp, quantile
 from sweeps.stats.timing import MIN_ROUNDS, NORMAL_MAD, Array, Contrast
 
 LEVEL_QUANTILE = 0.05
 """Of the times of a column over all visits: its quickest known level."""
 QUICK_LOG = 0.10
-"""A round is quick if the median of its columns lies less than this above their quickest levels, in
-logarithms."""
+"""A state is slow that lies further above the quickest known levels than this, in logarithms, and
+than rounds deviate."""
+NEIGHBOURS = 2
+"""Rounds before and after one that show in which state the machine was."""
+MODES_APART, MODE_SHARE, MODE_ROUNDS = 5.0, 0.05, 4
+"""There are two states where the means of two groups of rounds lie so many standard deviations
+inside them apart, and each has so large a share and so many rounds."""
 QUICK_SHARE = 0.2
 """The quick state is claimed where it has at least this share of the rounds."""
-LOWEST = 0.7
-"""The share of a column's times in the state, the lowest ones, whose mean is its estimate."""
-FLOOR_SD, FLOOR_FREEDOM = 0.01, 3.0
+TAIL_SHARE = 0.1
+"""Of the times of a column on either side. Half of the distance between the limits of the rest
+beyond them is the most that a round counts."""
+FLOOR_SD, FLOOR_FREEDOM = 0.0105, 3.0
 """What the log speed-ups of visits are taken to deviate by before any two are compared, and the
 degrees of freedom of that."""
-ALONE_FREEDOM = 4.0
-"""From so many degrees of freedom on, what visits differ by has an interval of its own."""
+RUN_SD, RUN_FREEDOM = 0.004, 6.0
+"""The same of what runs differ by beyond their visits."""
+SAME_RUN_SD = 0.0012
+"""Of arms that do the work of their baseline."""
+ALONE_VISITS = 4
+"""From so many visits on, counted by their rounds, what they differ by gives an interval of its
+own; with fewer it is no wider than what is assumed."""
 RUNS_P = 0.001
 """Runs that lie so far apart less often than this, by what visits differ by, disagree."""
 _ORDERS = NDArray[np.int_]
@@ -80,10 +91,14 @@ class Pooling(NamedTuple):
     rounds: int
     """In that state."""
     between: Spread
-    """As the visits show it; degrees of freedom: one less than the visits, counted by their shares
-    of the rounds (Kish)."""
+    """As the visits of each run show it; degrees of freedom: one less than its visits, counted by
+    their shares of the rounds (Kish)."""
     counted: Spread
     """As the interval counts it, with what is assumed."""
+    between_runs: Spread
+    """Beyond their visits, as the interval counts it, with what is assumed."""
+    inside: float
+    """Half-width of the interval of the log speed-up that the visits alone would give."""
     floor_sd: float
     """Standard deviation that is assumed before any visits are compared."""
     host_speed: float
@@ -119,15 +134,17 @@ def pool_visits(
     turns: Sequence[int],
     floor_sd: float = FLOOR_SD,
     levels: Array | None = None,
+    run_sd: float = RUN_SD,
 ) -> Pooling:
     """The speed-up of an arm over its baseline from visits, oldest first.
 
     `levels` are the quickest known log times of the baseline's columns and of the arm, where more
     visits are known than these.
 
-    `turns` has for each visit which of its run it was. All count as one look, with half of the
-    level: the other half covers looks after further runs (`tests/sweeps/test_visits.py`). Raises
-    `ValueError` without a visit.
+    `turns` has for each visit which of its run it was. A run is a look, and the k-th spends one
+    k-th of half of the level: over all looks 1 % miss (`tests/sweeps/scenarios/test_looks.py`).
+    Runs are taken to differ by `run_sd` before any two are compared; 0 where the claim is about
+    one. Raises `ValueError` without a visit.
     """
     if not visits:
         raise ValueError("no visit to pool; at least one is needed")
@@ -143,30 +160,35 @@ def pool_visits(
     )
     of_visit = np.repeat(np.arange(len(visits)), [len(visit.arm) for visit in visits])
     runs = np.cumsum([place > 0 and turn <= turns[place - 1] for place, turn in enumerate(turns)])
-    above = np.median(table - (quickest_levels(table) if levels is None else levels), axis=1)
+    apart = table - (quickest_levels(table) if levels is None else levels)
+    above = np.median(apart, axis=1)
     speeds = np.exp([-median(above[of_visit == visit].tolist()) for visit in range(len(visits))])
-    quick = above < QUICK_LOG
+    quick, slower = rounds_of_states(
+        np.minimum(np.median(apart[:, :-1], axis=1), apart[:, -1]), of_visit
+    )
     is_quick = bool(quick.mean() >= QUICK_SHARE)
-    used = quick if is_quick else ~quick
+    used = quick if is_quick else slower
     noise = _of_a_round(table, of_visit)
-    one = _OneState(table[used], of_visit[used], len(visits), floor_sd, noise)
-    runs_p, between_runs = one.compare_runs(runs)
-    error, freedom = sqrt(one.squares) * one.counted.sd, one.counted.freedom
-    if runs_p is not None and runs_p < RUNS_P:  # the runs themselves are then what differs
-        error, freedom = max(error, between_runs), runs.max() + FLOOR_FREEDOM
+    one = _OneState(table[used], of_visit[used], runs, floor_sd, noise)
+    error, between_runs, runs_p = one.error(run_sd)
+    looks = int(runs.max()) + 1
+    if looks > 1:
+        error = error._replace(
+            sd=error.sd
+            * quantile(ALPHA * SPENT_NOW / looks, error.freedom)
+            / quantile(ALPHA * SPENT_NOW, error.freedom)
+        )
     null, nulls = one.null(), one.equal_arms(equal[used])
     slow = None
-    if is_quick and len(set(of_visit[~quick])) > 1:
-        other = _OneState(table[~quick], of_visit[~quick], len(visits), floor_sd, noise)
-        slow = SpeedUp(
-            other.effect,
-            sqrt(other.squares) * other.counted.sd,
-            other.counted.freedom,
-            int((~quick).sum()),
-        )
+    if is_quick and len(set(of_visit[slower])) > 1:
+        other = _OneState(table[slower], of_visit[slower], runs, floor_sd, noise)
+        slow = SpeedUp(other.effect, *other.error(run_sd)[0], int(slower.sum()))
     return Pooling(
         speedup=SpeedUp(
-            one.effect, hypot(error, _offset([*filter(None, [null]), *nulls])), freedom, len(table)
+            one.effect,
+            hypot(error.sd, _offset([*filter(None, [null]), *nulls])),
+            error.freedom,
+            len(table),
         ),
         parts=tuple(
             VisitPart(*part)
@@ -176,6 +198,8 @@ def pool_visits(
         rounds=len(one.rows),
         between=one.between,
         counted=one.counted,
+        between_runs=between_runs,
+        inside=_reach(one.counted) * sqrt(one.squares),
         floor_sd=floor_sd,
         host_speed=exp(-median(above[runs[of_visit] == runs.max()].tolist())),
         null=null,
@@ -183,6 +207,55 @@ def pool_visits(
         runs_p=runs_p,
         slow=slow,
     )
+
+
+def rounds_of_states(
+    above: Array, of_visit: _ORDERS
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which rounds are of the quick state and which of the slow one, by how much both sides of each
+    are `above` the quickest known levels, as logarithms.
+
+    The rounds before and after one tell its state, so that no time decides whether it counts
+    itself; one between two states is of neither.
+    """
+    number = len(above)
+    near = np.full((2, NEIGHBOURS, number), np.nan)
+    for side, step in np.ndindex(2, NEIGHBOURS):
+        order = np.arange(number) + (step + 1) * (2 * side - 1)
+        inside = (order >= 0) & (order < number)
+        inside[inside] = of_visit[order[inside]] == of_visit[inside]
+        near[side, step, inside] = above[order[inside]]
+    near[0, 0] = np.where(np.isnan(near).all(axis=(0, 1)), above, near[0, 0])  # alone in a visit
+    level = np.nanmedian(near, axis=(0, 1))
+    noise = NORMAL_MAD * median(np.abs(above - level).tolist())
+    quick = np.ones(number, bool)
+    slow = ~quick
+    limits = (_limit_of_modes(each) for each in (above, level))
+    if (limit := next((each for each in limits if each is not None), None)) is not None:
+        sides = np.where(np.isnan(near[:, :1]), near[::-1], near).transpose(1, 0, 2)
+        sides = np.where(np.isnan(sides[1]), sides[0], sides.mean(axis=0))
+        states = (sides < limit).all(axis=0), (sides >= limit).all(axis=0)
+        if all(state.any() for state in states):
+            quick, slow = states
+    if median(above[quick].tolist()) > QUICK_LOG + quantile(2 * LEVEL_QUANTILE, inf) * noise:
+        return np.zeros(number, bool), quick | slow
+    return quick, slow
+
+
+def _limit_of_modes(level: Array) -> float | None:
+    """Between the two groups of values that are most apart; `None` where they are one."""
+    values, number = np.sort(level), len(level)
+    left = np.arange(1, number)
+    sums = np.cumsum(values)
+    lower, upper = sums[:-1] / left, (sums[-1] - sums[:-1]) / (number - left)
+    between = left * (number - left) / number * (upper - lower) ** 2
+    between[np.minimum(left, number - left) < max(MODE_SHARE * number, MODE_ROUNDS)] = 0.0
+    if not between.any():
+        return None
+    cut = int(between.argmax())
+    inside = sqrt(max(float(values.var() - between[cut] / number), 0.0))
+    apart = upper[cut] - lower[cut] > MODES_APART * inside
+    return float(values[cut : cut + 2].mean()) if apart else None
 
 
 def quickest_levels(table: Array) -> Array:
@@ -193,38 +266,92 @@ def quickest_levels(table: Array) -> Array:
 
 class _OneState:
     """The rounds of one state: log times `rows` of shape [rounds, columns], the arm's last, each
-    `of_visit`.
+    `of_visit`; `runs` has the run of each visit.
     """
 
     def __init__(
-        self, rows: Array, of_visit: _ORDERS, visits: int, floor_sd: float, noise: float
+        self, rows: Array, of_visit: _ORDERS, runs: _ORDERS, floor_sd: float, noise: float
     ) -> None:
         """`noise`: variance of the log speed-up of a round; on a busy host what it gives a visit is
         far above the floor.
         """
         self.rows, self.of_visit = rows, of_visit
-        numbers = np.bincount(of_visit, minlength=visits)
+        numbers = np.bincount(of_visit, minlength=len(runs))
         self.shares = numbers / len(rows)
         self.squares = float((self.shares**2).sum())
         self.effect, self.own = _effects(rows, of_visit, self.shares)
-        self.between = Spread(
-            sqrt(_variance(self.effect, self.own, self.shares)), 1 / self.squares - 1
-        )
+        known = np.bincount(runs, numbers) > 0
+        self.run_shares = np.bincount(runs, self.shares)[known]
+        self.run_means = np.bincount(runs, self.shares * self.own)[known] / self.run_shares
+        of_run = np.maximum(np.cumsum(known)[runs] - 1, 0)
+        inside = self.shares / self.run_shares[of_run]
+        self.run_squares = np.bincount(of_run, inside**2, len(self.run_shares))
         self.assumed = max(floor_sd**2, noise / max(median(numbers[numbers > 0].tolist()) - 1, 1.0))
-        freedom = self.between.freedom
-        variance = (freedom * self.between.sd**2 + FLOOR_FREEDOM * self.assumed) / (
-            freedom + FLOOR_FREEDOM
+        freedom = float((1 / self.run_squares - 1).sum())
+        self.between = self._spread(inside, self.run_means[of_run], freedom)
+        self.of_runs = self._with_assumed(self.between)
+        if not self.between.freedom:  # a visit in each run: what runs differ by is theirs
+            self.between = self._spread(
+                self.shares, np.full(len(runs), self.effect), 1 / self.squares - 1
+            )
+        self.counted = self._with_assumed(self.between)
+        if self.between.freedom:  # what is assumed makes no interval narrower than the visits do
+            shown = self.between
+            if int((numbers**2).sum()) * ALONE_VISITS > len(rows) ** 2:
+                shown = min(shown, Spread(sqrt(self.assumed), FLOOR_FREEDOM), key=_reach)
+            self.counted = max(self.counted, shown, key=_reach)
+
+    def _spread(self, inside: Array, centres: Array, freedom: float) -> Spread:
+        """Of visits around their `centres`, of which they have the shares `inside`; none where each
+        is its own.
+        """
+        free = 1 - float((self.shares * inside).sum())
+        apart = float((self.shares * (self.own - centres) ** 2).sum())
+        return Spread(sqrt(apart / free), freedom) if free > 1e-9 else Spread(0.0, 0.0)
+
+    def _with_assumed(self, shown: Spread) -> Spread:
+        freedom = shown.freedom + FLOOR_FREEDOM
+        squares = shown.freedom * shown.sd**2 + FLOOR_FREEDOM * self.assumed
+        return Spread(sqrt(squares / freedom), freedom)
+
+    def error(self, run_sd: float) -> tuple[Spread, Spread, float | None]:
+        """Of the log speed-up, what runs differ by beyond their visits, which `run_sd` is assumed
+        of, and the probability that runs lie so far apart (F test; `None` for one).
+
+        Runs that disagree are themselves what differs.
+        """
+        visits, number = self.counted.sd**2, len(self.run_shares)
+        squares, mean_squares = float((self.run_shares**2).sum()), float(self.run_squares.mean())
+        apart = 0.0
+        if number > 1:
+            apart = float((self.run_shares * (self.run_means - self.effect) ** 2).sum())
+            apart /= 1 - squares
+        freedom = number - 1 + RUN_FREEDOM
+        variance = (
+            (number - 1) * max(0.0, apart - visits * mean_squares) + RUN_FREEDOM * run_sd**2
+        ) / freedom
+        runs = Spread(sqrt(variance) if run_sd else 0.0, freedom)
+        inside = Spread(self.counted.sd * sqrt(self.squares), self.counted.freedom)
+        error = max(inside, _sum_of(inside, Spread(runs.sd * sqrt(squares), freedom)), key=_reach)
+        if number < 2:
+            return error, runs, None
+        # imported late, because commands without statistics do not need it
+        from scipy.special import fdtrc
+
+        expected = _sum_of(
+            Spread(self.of_runs.sd * sqrt(mean_squares), self.of_runs.freedom),
+            Spread(run_sd, RUN_FREEDOM),
         )
-        self.counted = Spread(sqrt(variance), freedom + FLOOR_FREEDOM)
-        if freedom >= ALONE_FREEDOM and _reach(self.between) > _reach(self.counted):
-            # what is assumed makes no interval narrower than the visits themselves do
-            self.counted = self.between
+        p = float(fdtrc(number - 1, expected.freedom, apart / expected.sd**2))
+        if p < RUNS_P:
+            error = max(error, Spread(sqrt(apart * squares), float(number)), key=_reach)
+        return error, runs, p
 
     def null(self) -> Contrast | None:
         """Between the first two columns, where both are the baseline's and there are two visits to
         compare.
         """
-        if self.rows.shape[1] < 3 or self.between.freedom < 1:
+        if self.rows.shape[1] < 3 or 1 / self.squares < 2:
             return None
         return self._contrast(self.rows[:, :2])
 
@@ -232,10 +359,9 @@ class _OneState:
         """Of the baseline over each column of `logs`, shape [rounds, arms]; none where one visit
         has all rounds.
         """
-        baseline, visits = self.rows[:, :-1], self.between.freedom + 1
         return (
-            tuple(self._contrast(np.column_stack([baseline, arm])) for arm in logs.T)
-            if visits >= 2
+            tuple(self._contrast(np.column_stack([self.rows[:, :-1], arm])) for arm in logs.T)
+            if 1 / self.squares >= 2
             else ()
         )
 
@@ -245,40 +371,20 @@ class _OneState:
         return Contrast(
             offset,
             sqrt(_variance(offset, offsets, self.shares) * self.squares),
-            self.between.freedom,
+            1 / self.squares - 1,
         )
 
-    def compare_runs(self, runs: _ORDERS) -> tuple[float | None, float]:
-        """Of the run of each visit: the probability that they lie so far apart (F test), and the
-        error that their spread gives.
-        """
-        weights = np.bincount(runs, self.shares)
-        known = np.flatnonzero(weights)
-        if len(known) < 2:
-            return None, 0.0
-        # imported late, because commands without statistics do not need it
-        from scipy.special import fdtrc
 
-        counted, number = self.shares > 0, 1 / self.squares
-        means = (
-            np.bincount(runs[counted], (self.shares * self.own)[counted], len(weights))[known]
-            / weights[known]
-        )
-        apart = (
-            float((weights[known] * (means - self.effect) ** 2).sum()) * number / (len(known) - 1)
-        )
-        inside = self.own[counted] - means[np.searchsorted(known, runs[counted])]
-        freedom = max(number - len(known), 0.0)
-        squares = float((self.shares[counted] * inside**2).sum()) * number
-        expected = (squares + FLOOR_FREEDOM * self.assumed) / (freedom + FLOOR_FREEDOM)
-        return float(fdtrc(len(known) - 1, freedom + FLOOR_FREEDOM, apart / expected)), sqrt(
-            apart * self.squares
-        )
+def _sum_of(one: Spread, other: Spread) -> Spread:
+    """Of the sum of two, with the degrees of freedom of Welch and Satterthwaite."""
+    total = one.sd**2 + other.sd**2
+    squares = one.sd**4 / one.freedom + other.sd**4 / other.freedom
+    return Spread(sqrt(total), total**2 / squares if squares else inf)
 
 
 def _reach(spread: Spread) -> float:
     """Of the interval that a spread gives."""
-    return quantile(ALPHA, spread.freedom) * spread.sd
+    return quantile(ALPHA * SPENT_NOW, spread.freedom) * spread.sd
 
 
 def _variance(effect: float, own: Array, shares: Array) -> float:
@@ -315,20 +421,27 @@ def _effects(rows: Array, of_visit: _ORDERS, shares: Array) -> tuple[float, Arra
     """The log speed-up by all rows, whose last column is the arm's, and by each visit alone, shape
     [visits].
 
-    What a visit alone would estimate follows from the estimate without it; of one without rows it
-    is that of all.
+    It compares mean times: of each column the mean deviation from the median of its visit, on both
+    sides alike however much either deviates. What a visit alone would estimate follows from the
+    estimate without it; of one without rows it is that of all.
     """
-    ordered = [
-        (column[order], of_visit[order])
-        for column in rows.T
-        for order in [np.argsort(column, kind="stable")]
+    number = np.bincount(of_visit, minlength=len(shares))
+    medians = np.zeros((len(shares), rows.shape[1]))
+    for visit in np.flatnonzero(number):
+        medians[visit] = np.median(rows[of_visit == visit], axis=0)
+    deviations = rows - medians[of_visit]
+    orders = np.argsort(deviations, axis=0)
+    columns = [
+        (logs[order], np.expm1(logs[order]), of_visit[order])
+        for logs, order in zip(deviations.T, orders.T, strict=True)
     ]
 
-    def estimate(visit: object) -> float:
-        number = max(1, round(LOWEST * np.count_nonzero(of_visit != visit)))
-        *baselines, arm = (
-            logs[visits != visit][:number].sum() / number for logs, visits in ordered
-        )
+    def estimate(without: object) -> float:
+        shown = np.where(np.arange(len(number)) == without, 0, number)
+        *baselines, arm = shown @ medians / shown.sum() + [
+            _clipped_mean(*(part[visits != without] for part in (logs, times)))
+            for logs, times, visits in columns
+        ]
         return float(sum(baselines) / len(baselines) - arm)
 
     effect = estimate(-1)
@@ -337,6 +450,19 @@ def _effects(rows: Array, of_visit: _ORDERS, shares: Array) -> tuple[float, Arra
         share = shares[visit]
         own[visit] = effect - (1 - share) / share * (estimate(visit) - effect)
     return effect, own
+
+
+def _clipped_mean(logs: Array, times: Array) -> float:
+    """Of relative times, whose logarithms are in order, up to what counts at most."""
+    low, high = (
+        (1 - place % 1) * logs[int(place)] + place % 1 * logs[min(int(place) + 1, len(logs) - 1)]
+        for place in (TAIL_SHARE * (len(logs) - 1), (1 - TAIL_SHARE) * (len(logs) - 1))
+    )
+    limits = low - (high - low) / 2, high + (high - low) / 2
+    first, last = np.searchsorted(logs, limits)
+    below, above = np.expm1(limits)
+    total = first * below + times[first:last].sum() + (len(logs) - last) * above
+    return float(total / len(logs))
 
 
 TERM_CONFIDENCE = 0.95

@@ -11,7 +11,7 @@ from sweeps.number_format import count
 from sweeps.stats.evidence import Halves, Signs, no_effect_p
 from sweeps.stats.pooling import ALPHA, SPENT_NOW, Verdict, mean_disagrees
 from sweeps.stats.timing import Contrast
-from sweeps.stats.visits import FLOOR_FREEDOM, LOWEST, Pooling
+from sweeps.stats.visits import FLOOR_FREEDOM, RUN_FREEDOM, RUN_SD, Pooling
 
 UNUSUAL = 0.01
 """Less probable than this by chance alone, over all attempts that a statement is about: no
@@ -157,6 +157,7 @@ def _visits(pooling: Pooling) -> Iterator[NoiseFinding]:
         yield NoiseFinding("Agreement of visits", statement, False)
         return
     spread = f"{min(own):.3f}× to {max(own):.3f}×, with an SD of {100 * pooling.between.sd:.2g} %"
+    spread += " inside runs" * (pooling.runs_p is not None)
     statement = f"{count(len(own), 'visit')} measured {spread}; the interval counts {assumed}."
     yield NoiseFinding(
         "Agreement of visits", statement, pooling.between.sd > abs(pooling.speedup.log)
@@ -368,12 +369,14 @@ def _visit_lines(pooling: Pooling) -> Iterator[RuleLine]:
         " quickest known speed"
     )
     yield RuleLine(count(len(pooling.parts), "visit"), how, f"{min(own):.3f}× to {max(own):.3f}×")
-    how = f"mean of the lowest {100 * LOWEST:.0f} % of the log times of each column in that state"
+    how = (
+        "mean times of each column in that state; what lies far from its visit's median is clipped"
+    )
     yield RuleLine("Estimate", how, f"log {found.log:+.5f}: {found.value:.3f}×")
     shown = (
         f"each left out once: SD {between.sd:.5f}, {_freedom(between.freedom)}; "
         if between.freedom > 0
-        else "one visit; "
+        else "one visit of a run; "
     )
     how = f"{shown}before any are compared {pooling.floor_sd:g}, {_freedom(FLOOR_FREEDOM)}"
     yield RuleLine(
@@ -389,7 +392,12 @@ def _visit_lines(pooling: Pooling) -> Iterator[RuleLine]:
             how,
             "their own spread is the error" if pooling.disagree else "they agree",
         )
-    how = "that SD × √(sum of the squared shares of the visits in these rounds)"
+    if (runs := pooling.between_runs).sd:
+        how = f"beyond their visits; before any are compared {RUN_SD:g}, {_freedom(RUN_FREEDOM)}"
+        yield RuleLine("Between runs", how, f"SD {runs.sd:.5f}, {_freedom(runs.freedom)}")
+    how = "the SD between visits × √(sum of their squared shares of these rounds)"
+    yield RuleLine("Inside runs", how, f"±{pooling.inside:.5f}")
+    how = "both SDs by their shares; of the k-th run by the k-th part of the level"
     yield RuleLine(
         f"Pooled, {count(found.pairs, 'pair')}",
         how,

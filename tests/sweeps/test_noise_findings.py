@@ -51,7 +51,9 @@ def made(log: float, se: float, freedom: float = 29.0) -> Pooling:
     one = Spread(se, freedom)
     part = VisitPart(log, 1.0)
     found = SpeedUp(log, se, freedom, 60)
-    return Pooling(found, (part,), "quick", 60, one, one, 0.01, 1.0, None, (), None, None)
+    return Pooling(
+        found, (part,), "quick", 60, one, one, one, 0.01, 0.01, 1.0, None, (), None, None
+    )
 
 
 def checks(**changed: Any) -> AttemptChecks:
@@ -102,7 +104,8 @@ def by_check(
 def test_runs_that_disagree_and_a_machine_that_errs() -> None:
     """Runs on both sides of 1, and equal arms that were called faster."""
     found = by_check(pooled(0.15, -0.1, columns=2), (1.05, "faster"), (1.0, "same"))
-    assert found["Agreement of visits"].noise
+    assert not found["Agreement of visits"].noise
+    assert "with an SD of 0.48 % inside runs" in found["Agreement of visits"].statement
     assert found["Agreement of runs"].noise
     assert found["Null comparisons of the machine"].noise
     assert "1.000× to 1.050×; 1 called" in found["Null comparisons of the machine"].statement

@@ -8,6 +8,7 @@ from math import exp, log, sqrt
 import numpy as np
 import pytest
 
+from sweeps.stats.pooling import quantile
 from sweeps.stats.visits import (
     FLOOR_FREEDOM,
     FLOOR_SD,
@@ -62,11 +63,15 @@ def test_intervals_hold_the_speedup_of_the_claimed_state(
 
 
 def test_true_differences_are_found() -> None:
-    """5 % is seen in every run, with intervals below 1.5 %."""
+    """5 % is seen in 9 of 10 runs (others saw the quick state in three visits), with intervals below
+    2.1 %, and below 1.9 % inside the run.
+    """
     rng = np.random.default_rng(8)
-    found = [pooled_log(Machine(20.0, 0.01, 0.05).run(rng)) for _ in range(RUNS)]
-    assert all(abs(log) > half_width for log, half_width in found)
-    assert np.median([half_width for _, half_width in found]) < 0.015
+    found = [pool_visits(Machine(20.0, 0.01, 0.05).run(rng).visits, range(12)) for _ in range(RUNS)]
+    clear = [abs(each.speedup.log) > each.speedup.half_width for each in found]
+    assert np.mean(clear) >= 0.9
+    assert np.median([each.speedup.half_width for each in found]) < 0.021
+    assert np.median([each.inside for each in found]) < 0.019
 
 
 @pytest.mark.parametrize(
@@ -82,7 +87,7 @@ def test_intervals_hold_on_a_busy_host(
     At most 1.5 % miss, with four visits 2.5 %.
     """
     rng, missed = np.random.default_rng(15), 0
-    for _ in range(2 * RUNS):
+    for _ in range(4 * RUNS):
         found = []
         for _ in range(visits):
             columns = rng.exponential(level) + rng.normal(0, level / 3, 3)
@@ -92,7 +97,7 @@ def test_intervals_hold_on_a_busy_host(
             found.append(Visit(table[:, :2], table[:, 2:]))
         pooled = pool_visits(found, range(visits)).speedup
         missed += abs(pooled.log) > pooled.half_width
-    assert missed <= (0.025 if visits == 4 else 0.015) * 2 * RUNS
+    assert missed <= (0.025 if visits == 4 else 0.015) * 4 * RUNS
 
 
 def test_further_runs_narrow_the_interval_and_spend_no_more() -> None:
@@ -111,7 +116,7 @@ def test_further_runs_narrow_the_interval_and_spend_no_more() -> None:
         ]
         ratios.append(looks[1].half_width / looks[0].half_width)
         missed += any(abs(found.log) > found.half_width for found in looks)
-    assert np.median(ratios) < 0.7
+    assert np.median(ratios) < 0.75
     assert np.mean(np.array(ratios) > 1) <= 0.05
     assert missed <= 0.01 * 100
 
@@ -167,21 +172,25 @@ def test_the_same_effect_in_both_states_is_no_difference() -> None:
 
 
 def test_one_visit_has_the_width_that_is_assumed() -> None:
-    """Without a second one nothing is known of how visits differ: 1 % with 3 degrees of freedom,
-    ±7.45 %.
+    """Without a second one nothing is known of how visits differ: 1.05 % with 3 degrees of freedom,
+    ±7.83 %, which covers runs too.
     """
-    pooling = pool_visits([plain_visit(np.random.default_rng(12), 0.1, 30)], [0])
+    one = [plain_visit(np.random.default_rng(12), 0.1, 30)]
+    pooling = pool_visits(one, [0], run_sd=0.0)
     assert pooling.speedup.se == pytest.approx(FLOOR_SD)
     assert pooling.speedup.freedom == FLOOR_FREEDOM
-    assert pooling.speedup.half_width == pytest.approx(0.0745, abs=1e-4)
+    assert pooling.speedup.half_width == pytest.approx(0.0783, abs=1e-4)
     assert (pooling.between.sd, pooling.between.freedom) == (0, 0)
     assert (pooling.null, pooling.runs_p, pooling.slow) == (None, None, None)
-    calibrated = pool_visits([plain_visit(np.random.default_rng(12), 0.1, 30)], [0], 0.02)
+    both = pool_visits(one, [0])
+    assert both.speedup == pooling.speedup
+    assert both.inside == pooling.speedup.half_width
+    calibrated = pool_visits(one, [0], 0.02, run_sd=0.0)
     assert calibrated.speedup.se == pytest.approx(0.02)
     assert calibrated.floor_sd == 0.02
 
 
-@pytest.mark.parametrize("noise", [0.06, 0.2])
+@pytest.mark.parametrize("noise", [0.1, 0.2])
 def test_noisy_rounds_of_one_visit_widen_what_is_assumed(noise: float) -> None:
     """The error is then about by how much speed-ups of such visits deviate."""
     rng = np.random.default_rng(19)
@@ -216,7 +225,8 @@ def test_a_second_run_that_differs_a_little_destroys_no_answer() -> None:
     assert not both.disagree
     apart = pooled_runs([one, far])
     assert apart.disagree
-    assert apart.speedup.se == pytest.approx(log(1.70 / 1.40) / 2, rel=0.15)
+    second_look = quantile(0.0025, 2) / quantile(0.005, 2)
+    assert apart.speedup.se == pytest.approx(second_look * log(1.70 / 1.40) / 2, rel=0.15)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +246,7 @@ def test_agreeing_runs_are_seldom_flagged(runs: int, visits: int) -> None:
 
 
 def test_runs_that_differ_by_more_than_their_visits_are_flagged() -> None:
-    """Visits agree within 0.4 %, runs differ by 5 %: 9 of 10 are seen, and of their intervals 2.5 %
+    """Visits agree within 0.4 %, runs differ by 5 %: 17 of 20 are seen, and of their intervals 2.5 %
     miss.
 
     They count the spread of runs: without it more than 10 % would.
@@ -248,7 +258,7 @@ def test_runs_that_differ_by_more_than_their_visits_are_flagged() -> None:
         found.append(pooled_runs([[plain_visit(rng, 0.1, off=one) for one in run] for run in off]))
     seen = [each for each in found if each.disagree]
     errors = np.array([abs(each.speedup.log - 0.1) for each in seen])
-    assert len(seen) > 0.9 * repeats
+    assert len(seen) > 0.85 * repeats
     assert sum(errors > [each.speedup.half_width for each in seen]) <= 0.025 * len(seen)
     inside = [each.speedup.quantile * each.counted.sd * sqrt(1 / (6 * runs)) for each in seen]
     assert sum(errors > inside) > 0.1 * len(seen)

@@ -66,6 +66,7 @@ class Walk:
         """
         others = wanted or self.page.locator("[role=option]:not([aria-selected=true])")
         for _ in range(5):
+            self.page.mouse.move(0, 0)  # the buttons of a chart show while the pointer is on it
             self.page.get_by_role("combobox", name=name, exact=True).click(timeout=WAIT_MS)
             try:
                 self.page.get_by_role("option").first.wait_for(timeout=WAIT_MS / 5)

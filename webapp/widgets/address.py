@@ -80,8 +80,13 @@ def widget(name: str, value: Any, default: Any = None) -> dict[str, Any]:
 
 
 def _choose(name: str, shown: Any, default: Any) -> None:
-    """A user chose what the widget now has; it is called too where another page has this widget."""
-    if (value := st.session_state[name]) == shown:
+    """A user chose what the widget now has; it is called too where another page has this widget,
+    and in the run of a fragment with what a browser that is behind has of the rest of the page.
+    """
+    context = get_script_run_ctx()
+    in_fragment = bool(context and context.fragment_ids_this_run)
+    value = st.session_state[name]
+    if value == shown or (in_fragment and name.partition("-")[0] != "table"):
         return
     if name == "sweep":  # the other choices belonged to the sweep before
         _kept().clear()
@@ -91,8 +96,7 @@ def _choose(name: str, shown: Any, default: Any) -> None:
         put(name)
     else:
         put(name, *map(str, value if isinstance(value, list) else [value]))
-    context = get_script_run_ctx()
-    if context and context.fragment_ids_this_run:
+    if in_fragment:
         write_address()  # the end of the run is not reached
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from store.derive.sample_store import TimedAttempt, mean_of_attempts
+from store.derive.sample_store import TimedAttempt, mean_of_attempts, pool_attempts
 from store.read.evidence.evidence import PointEvidence, TimedPairs
 from sweeps.model.flags import split_flags
 from sweeps.stats.evidence import halves, outlying, pair_logs, signs
@@ -188,7 +188,7 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
     turns = [each.row.round for each in timed.attempts]
     most = max(MAX_PREFIXES // len(visits), 1)
     found: list[RunningSpeedUp] = []
-    before = 0
+    before, newest = 0, timed.attempts[-1]
     for place, (each, visit) in enumerate(zip(timed.attempts, visits, strict=True)):
         rounds = len(visit.arm)
         # those of before it was steady are shown and do not count
@@ -200,7 +200,7 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
                 None if visit.equal is None else visit.equal[:end],
             )
             so_far = pool_visits(
-                [*visits[:place], last], turns[: place + 1], timed.attempts[-1].floor_sd
+                [*visits[:place], last], turns[: place + 1], newest.floor_sd, run_sd=newest.run_sd
             ).speedup
             found.append(RunningSpeedUp(before + end, each.row.attempt, so_far))
         before += rounds
@@ -209,10 +209,7 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
 
 def attempt_speedups(timed: TimedPairs) -> list[tuple[int, SpeedUp]]:
     """Each attempt alone: its speed-up, with the interval that it would have alone."""
-    return [
-        (each.row.attempt, pool_visits([each.visit], [0], each.floor_sd).speedup)
-        for each in timed.attempts
-    ]
+    return [(each.row.attempt, pool_attempts([each]).speedup) for each in timed.attempts]
 
 
 def null_contrasts(timed: TimedPairs) -> list[NullContrast]:
