@@ -96,13 +96,14 @@ def gap_seconds() -> float:
     parts = (Product(WIDTH, WIDTH), nn.Dropout(), nn.LayerNorm(WIDTH), nn.GELU())
     model = nn.Sequential(*parts * PRODUCTS).eval()
     torch.set_num_threads(1)
-    gaps = []
+    gaps: list[list[float]] = []
     with torch.inference_mode():
         for _ in range(FORWARDS):
             stamps.clear()
             model(torch.zeros(1, 5, WIDTH))
             gaps.append([b - a for a, b in zip(stamps[1:-1:2], stamps[2::2], strict=True)])
-    return quantiles([min(place) for place in zip(*gaps, strict=True)], n=10)[-1]
+    shortest = [min(place) for place in zip(*gaps, strict=True)]
+    return float(quantiles(shortest, n=10)[-1])
 
 
 if __name__ == "__main__":
