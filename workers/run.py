@@ -42,7 +42,7 @@ from workers.measure.threads import (
     requested_policy,
     set_policy,
 )
-from workers.measure.waiting import wait_note
+from workers.waiting import wait_note
 
 PROCESS = uuid4().hex
 """Identifies this process among all that ever measure."""

@@ -45,7 +45,7 @@ from workers.measure.environment import (
     spin_turns,
 )
 from workers.measure.optional import optional, optional_value, take_unmeasured
-from workers.measure.waiting import WaitTimes, times_file, wait_note
+from workers.waiting import WaitTimes, times_file, wait_note
 
 BUSY = 0.5
 """Load from which on a machine counts as busy."""

@@ -22,7 +22,7 @@ from tests.orchestrator.commands import in_process
 from tests.store.conftest import CPU, a_job, an_outcome
 from tests.workers.made_machine import CORES, MadeMachine
 from workers.measure import peaks
-from workers.measure.waiting import WaitTimes
+from workers.waiting import WaitTimes
 
 DAY = 86400.0
 

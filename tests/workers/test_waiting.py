@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from workers.measure import waiting
+from workers import waiting
 from workers.measure.environment import PROJECT, chosen_by, environment_of, host_facts, spin_turns
 from workers.measure.threads import ThreadPolicy, policy_readings, policy_variables, present_policy
-from workers.measure.waiting import (
+from workers.waiting import (
     SPIN_VARIABLE,
     TURNS_VARIABLE,
     WaitTimes,

@@ -21,7 +21,7 @@ import pynvml
 from sweeps.model.condition import Device
 from sweeps.model.outcome import Environment
 from workers.measure.optional import optional_manager, optional_value
-from workers.measure.waiting import (
+from workers.waiting import (
     SPIN_VARIABLE,
     TURNS_VARIABLE,
     WaitTimes,

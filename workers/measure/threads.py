@@ -25,7 +25,7 @@ from workers.measure.environment import (
     gpu,
     spin_turns,
 )
-from workers.measure.waiting import SPIN_VARIABLE, TURNS_VARIABLE, UNSET, WAIT_VARIABLE
+from workers.waiting import SPIN_VARIABLE, TURNS_VARIABLE, UNSET, WAIT_VARIABLE
 
 TOPOLOGY = Path("/sys/devices/system/cpu")
 

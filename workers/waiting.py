@@ -95,7 +95,7 @@ def _probe(file: Path, variables: Mapping[str, str]) -> None:
     """A failure is stored too: all processes of a run need the same choice."""
     try:
         text = subprocess.run(
-            [sys.executable, "-P", "-m", "workers.measure.wait_probe"],
+            [sys.executable, "-P", "-m", "workers.wait_probe"],
             env={**variables, SPIN_VARIABLE: PROBE_SPINS},
             capture_output=True,
             text=True,

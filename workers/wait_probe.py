@@ -13,7 +13,7 @@ from torch import nn
 
 from workers.measure.counters import HostCounters
 from workers.measure.monitors import cpu_findings
-from workers.measure.waiting import PROBE_SPINS, WaitTimes
+from workers.waiting import PROBE_SPINS, WaitTimes
 
 SLEEP_S = 0.02
 """Longer than `PROBE_SPINS` turns take."""
@@ -23,7 +23,7 @@ REGIONS, ROUND_TRIPS, FORWARDS = 12, 200, 60
 WIDTH, PRODUCTS = 192, 16
 
 
-def wait_times() -> WaitTimes:
+def measure_times() -> WaitTimes:
     """All of them, where threads spin for `PROBE_SPINS` turns. Raises `RuntimeError` where
     they do not.
     """
@@ -108,7 +108,7 @@ def gap_seconds() -> float:
 
 if __name__ == "__main__":
     try:
-        times = wait_times()
+        times = measure_times()
     except Exception as error:
         times = WaitTimes(problem=f"{type(error).__name__}: {error}")
     sys.stdout.write(json.dumps(times))
