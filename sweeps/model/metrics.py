@@ -345,7 +345,7 @@ SYSTEM_METRICS: Mapping[str, str] = {
     "equal_arms_ratio": "ratio of the baseline's two columns",
     "equal_arms_errors": "its distance from 1 in standard errors",
     "threads_spin": "1 if threads that wait keep their cores busy",
-    "spin_turn_ns": "ns: one turn of a thread that spins; by it, and the next two, turns are chosen",
+    "spin_turn_ns": "ns: one turn of a thread that spins; by it and the next two turns are chosen",
     "wake_us": "us: until a thread that sleeps runs again",
     "operator_gap_us": "us: between two parallel operators of a small model",
     "threads_pinned": "1 if each thread stays on a core",
