@@ -32,8 +32,7 @@ GROUPS = ("alone", "ray")
 # Some hundred processes of the tests import the same sources, which are compiled once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# Read when torch is loaded; the default of timed jobs, which refuse to run in a process with
-# another.
+# Read when torch is loaded, and by timed jobs in place of a choice for which times are measured.
 os.environ.pop("OMP_WAIT_POLICY", None)
 os.environ["GOMP_SPINCOUNT"] = "1000"
 # Imports leave no garbage worth the search; see `pytest_collection_finish`.

@@ -26,6 +26,7 @@ from sweeps.number_format import count
 from workers.cache import write_whole
 from workers.errors import TimedOut, alarm
 from workers.measure.environment import (
+    chosen_by,
     commit,
     cores,
     cores_of_threads,
@@ -41,6 +42,7 @@ from workers.measure.threads import (
     requested_policy,
     set_policy,
 )
+from workers.waiting import wait_note
 
 PROCESS = uuid4().hex
 """Identifies this process among all that ever measure."""
@@ -108,6 +110,9 @@ def run(job: Job, **options: Any) -> Outcome:
     )
     if cleanup is not None:
         outcome = cleanup.finish(outcome)
+    times = optional_value("times of waiting threads", chosen_by, None)
+    if times and (note := wait_note(times)):
+        outcome = outcome.model_copy(update={"notes": (*outcome.notes, note)})
     if notes := take_unmeasured():
         flags = tuple(sorted({*outcome.flags, UNMEASURED}))
         outcome = outcome.model_copy(update={"flags": flags, "notes": (*outcome.notes, *notes)})

@@ -26,7 +26,7 @@ from orchestrator.api.result import ArmSource
 from sweeps.errors import UserError
 from sweeps.number_format import count
 from sweeps.text.compared import short_time
-from workers.measure.threads import BRIEF_SPINS, SPIN_VARIABLE
+from workers.measure.threads import wait_variables
 from workers.measure.timer import SampleTime
 
 QUOTED = re.compile(r"'[^']*'|\"[^\"$`\\]*\"")
@@ -67,7 +67,7 @@ class MeasuredProcess:
             stdout=subprocess.PIPE,
             cwd=folder,
             # threads of one that waits do not spin while another is timed
-            env={SPIN_VARIABLE: BRIEF_SPINS} | os.environ,
+            env=wait_variables("brief") | os.environ,
             start_new_session=True,  # Ctrl-C is for the parent, which closes the pipe
         )
         self._received = b""

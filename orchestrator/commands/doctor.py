@@ -35,13 +35,17 @@ from workers.measure.counters import GpuSamples, HostCounters, energy_problem
 from workers.measure.environment import (
     ROOT,
     allowed_cores,
+    chosen_by,
     cpu_quotas,
     devices,
     environment_of,
     gpu,
+    host_facts,
     read_text,
+    spin_turns,
 )
 from workers.measure.optional import optional, optional_value, take_unmeasured
+from workers.waiting import WaitTimes, times_file, wait_note
 
 BUSY = 0.5
 """Load from which on a machine counts as busy."""
@@ -75,10 +79,13 @@ class CalibrationRow:
 def doctor(db: Database = None) -> None:
     """Print the findings; exit code 0 when measurements can be trusted here, else 1.
 
+    Times of waiting threads that were measured beside a busy core, or failed, are measured again.
     Calibrations are those of the store at `db`, which keeps the peaks that are measured.
     """
     console, table = output(), Table(box=None, show_header=False, pad_edge=False)
     table.add_row("python", f"{platform.python_version()} ({sys.executable})")
+    if (times := chosen_by()) and wait_note(times):
+        times_file(host_facts()).unlink()
     environments = {device: environment_of(device) for device in devices()}
     for device, environment in environments.items():
         table.add_row(device, environment.device_name, style="bold")
@@ -93,6 +100,7 @@ def doctor(db: Database = None) -> None:
         f"{count(cores, 'core')} for this process; a CPU job uses all unless the sweep sets"
         " `threads`",
     )
+    table.add_row("", waiting_line(spin_turns(), chosen_by()))
     for label, line in disturbances():
         table.add_row(label, line)
     with ExitStack() as opened:
@@ -119,6 +127,20 @@ def doctor(db: Database = None) -> None:
     )
     console.print(f"peaks are {stored}", style="dim")
     raise typer.Exit(0 if all(passed) else 1)
+
+
+def waiting_line(turns: str, times: WaitTimes | None) -> str:
+    """The turns for which threads spin, and the times by which they were chosen."""
+    chosen = f"waiting threads spin for {turns} turns (GOMP_SPINCOUNT)"
+    if times is None:
+        return f"{chosen}, as the environment sets"
+    if times.problem:
+        return f"{chosen}; {wait_note(times)}"
+    measured = (
+        f"a turn takes {1e9 * times.turn_s:.3g} ns, a wake-up {1e6 * times.wake_s:.3g} us, the gap"
+        f" between operators {1e6 * times.gap_s:.3g} us"
+    )
+    return "; ".join(filter(None, (chosen, wait_note(times), measured)))
 
 
 def _print_notes(console: Console, notes: Iterable[str]) -> None:

@@ -15,7 +15,7 @@ import time
 
 from tests.benchmarks.null import busy_neighbour
 from workers.measure.environment import PROJECT
-from workers.measure.threads import SPIN_VARIABLE, WAIT_VARIABLE
+from workers.waiting import SPIN_VARIABLE, WAIT_VARIABLE
 
 SIZES = (64, 224)
 SECONDS = 2.5

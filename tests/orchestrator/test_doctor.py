@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from orchestrator.commands import doctor
-from orchestrator.commands.doctor import calibration_lines, disturbances, peak_lines
+from orchestrator.commands.doctor import calibration_lines, disturbances, peak_lines, waiting_line
 from store.open.engine import connect
 from store.write.calibrations import freeze_calibrations
 from store.write.record import record_imported
@@ -22,6 +22,7 @@ from tests.orchestrator.commands import in_process
 from tests.store.conftest import CPU, a_job, an_outcome
 from tests.workers.made_machine import CORES, MadeMachine
 from workers.measure import peaks
+from workers.waiting import WaitTimes
 
 DAY = 86400.0
 
@@ -77,6 +78,33 @@ def test_counters_that_only_root_reads(tmp_path: Path) -> None:
     assert lines(made)["energy"].endswith(
         "intel-rapl:0/energy_uj cannot be read by this user; by default only root may"
     )
+
+
+@pytest.mark.parametrize(
+    ("times", "line"),
+    [
+        (
+            WaitTimes(27.3e-9, 16.2e-6, 25.5e-6),
+            "waiting threads spin for 3000 turns (GOMP_SPINCOUNT); a turn takes 27.3 ns, a wake-up"
+            " 16.2 us, the gap between operators 25.5 us",
+        ),
+        (
+            WaitTimes(27.3e-9, 16.2e-6, 90e-6, busy=True),
+            "waiting threads spin for 3000 turns (GOMP_SPINCOUNT); threads spin for 3000 turns"
+            " only, since others kept a core busy; a turn takes 27.3 ns, a wake-up 16.2 us, the gap"
+            " between operators 90 us",
+        ),
+        (
+            WaitTimes(problem="RuntimeError: no torch"),
+            "waiting threads spin for 3000 turns (GOMP_SPINCOUNT); threads spin for 3000 turns, the"
+            " default; not measured: RuntimeError: no torch",
+        ),
+        (None, "waiting threads spin for 3000 turns (GOMP_SPINCOUNT), as the environment sets"),
+    ],
+)
+def test_the_choice_for_waiting_threads_has_its_times(times: WaitTimes | None, line: str) -> None:
+    """Choice and times; why it is shorter, or the default; or that the user has set it."""
+    assert waiting_line("3000", times) == line
 
 
 @pytest.fixture

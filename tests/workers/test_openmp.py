@@ -4,6 +4,7 @@ stored.
 
 import importlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +57,9 @@ def measured(
 
 
 def test_threads_spin_briefly_unless_the_condition_requests_otherwise() -> None:
-    """Whatever the environment requested, nothing pinned; a spare core is left free."""
+    """For the turns that a user has set; whatever else the environment requested, nothing pinned; a
+    spare core is left free.
+    """
     (outcome, spare), places, variables = measured(
         job(),
         job(spare_cores=1),
@@ -65,7 +68,8 @@ def test_threads_spin_briefly_unless_the_condition_requests_otherwise() -> None:
         OMP_PROC_BIND="true",
     )
     assert not outcome.failures
-    assert variables == [None, "1000", None]
+    assert variables == [None, "9000", None]
+    assert outcome.environment.facts["spin_turns"] == "9000"
     assert (outcome.system_metrics["threads_spin"], outcome.system_metrics["threads_pinned"]) == (
         0,
         0,
@@ -77,7 +81,9 @@ def test_threads_spin_briefly_unless_the_condition_requests_otherwise() -> None:
 
 def test_spinning_pinned_threads_are_set_and_stored() -> None:
     """Each thread has a core, which the outcome names, and counts as no change."""
-    (outcome,), places, variables = measured(job(wait_policy="active", pinning="cores"))
+    (outcome,), places, variables = measured(
+        job(wait_policy="active", pinning="cores"), GOMP_SPINCOUNT=os.environ["GOMP_SPINCOUNT"]
+    )
     assert not outcome.failures
     assert "state_changed" not in outcome.flags
     assert variables == ["ACTIVE", None, "close"]
@@ -128,7 +134,8 @@ def test_variables_of_a_policy() -> None:
     """What the process had for its threads is replaced, and all else is kept."""
     inherited = {"HOME": "h", "GOMP_SPINCOUNT": "9000", "OMP_PROC_BIND": "true"}
     brief = policy_variables(ThreadPolicy("brief", pinned=False), inherited)
-    assert brief == {"HOME": "h", "GOMP_SPINCOUNT": "1000"}
+    turns = os.environ["GOMP_SPINCOUNT"]
+    assert brief == {"HOME": "h", "GOMP_SPINCOUNT": turns, "BREAKEVEN_TURNS": turns}
     active = policy_variables(ThreadPolicy("active", pinned=True), inherited)
     order = physical_first(allowed_cores())
     assert active.pop("OMP_PLACES") == ",".join(f"{{{core}}}" for core in order)

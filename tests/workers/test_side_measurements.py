@@ -53,7 +53,16 @@ MEASURED = {
 """Functions of `workers.measure` that read something of the process or the machine in a latency
 job on a CPU: each is forced to raise."""
 NEEDED = {
-    "environment": {"environment_of", "_facts", "cores", "allowed_cores", "cores_of_threads"}
+    "environment": {
+        "environment_of",
+        "_facts",
+        "host_facts",
+        "spin_turns",
+        "chosen_by",
+        "cores",
+        "allowed_cores",
+        "cores_of_threads",
+    }
     | {"usable_cores", "_unpinned"},
     "monitors": {"Watch.__init__", "Watch.look", "Watch.series"}
     | {"ContentionWait.__init__", "ContentionWait.wait"},
@@ -63,7 +72,14 @@ NEEDED = {
     | {f"Changes.{name}" for name in ("__init__", "watched", "_compare", "look", "timed")}
     | {f"Changes.{name}" for name in ("_note", "flags", "notes")},
     "readings": {"measures_energy"},
-    "threads": {"parse_core_list", "pinned", "requested_policy", "present_policy", "set_policy"}
+    "threads": {
+        "wait_variables",
+        "parse_core_list",
+        "pinned",
+        "requested_policy",
+        "present_policy",
+        "set_policy",
+    }
     | {"policy_variables", "pin_main_thread"},
 }
 """What a job needs besides: how many cores and threads it has, what is printed of the samples, and

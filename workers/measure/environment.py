@@ -21,6 +21,14 @@ import pynvml
 from sweeps.model.condition import Device
 from sweeps.model.outcome import Environment
 from workers.measure.optional import optional_manager, optional_value
+from workers.waiting import (
+    SPIN_VARIABLE,
+    TURNS_VARIABLE,
+    WaitTimes,
+    choose_turns,
+    stored_times,
+    wait_times,
+)
 
 LIBRARIES = ("torch", "timm", "transformers", "tokenizers", "numpy")
 """One environment for all kinds: after an upgrade of any of these, vision is measured again too."""
@@ -56,14 +64,7 @@ def environment_of(device: Device) -> Environment:
     No host name, frequency or load; a fact that cannot be read is absent. Raises `LookupError` when
     `device` is `cuda` and no CUDA device can be used.
     """
-    facts = _facts(
-        {
-            "cpu": _cpu_model,
-            "cores": lambda: _unpinned()[1] or f"{cores():g}",
-            "python": platform.python_version,
-            "instructions": lambda: " ".join(instructions()),
-        }
-    ) | optional_value("versions of libraries", _versions, {})
+    facts = host_facts() | _facts({"spin_turns": spin_turns})
     if device == "cuda":
         with gpu() as handle:
             if handle is None:
@@ -83,6 +84,33 @@ def environment_of(device: Device) -> Environment:
             )
     name = facts.get("gpu" if device == "cuda" else "cpu", "unknown")
     return Environment(device=device, device_name=name, facts=facts)
+
+
+def host_facts() -> dict[str, str]:
+    """Those of the host and of the libraries, whatever the device."""
+    return _facts(
+        {
+            "cpu": _cpu_model,
+            "cores": lambda: _unpinned()[1] or f"{cores():g}",
+            "python": platform.python_version,
+            "instructions": lambda: " ".join(instructions()),
+        }
+    ) | optional_value("versions of libraries", _versions, {})
+
+
+def spin_turns() -> str:
+    """For how many turns threads of OpenMP that wait spin by default before they sleep, or `unset`:
+    by `SPIN_VARIABLE`, else the choice for this host, for which times are measured where none are
+    stored.
+    """
+    set_by_user = os.environ.get(TURNS_VARIABLE) or os.environ.get(SPIN_VARIABLE)
+    return set_by_user or choose_turns(wait_times(host_facts(), module_variables()))
+
+
+def chosen_by() -> WaitTimes | None:
+    """The times of this host, where the turns are chosen by them."""
+    times = stored_times(host_facts())
+    return times if times and choose_turns(times) == spin_turns() else None
 
 
 def _facts(readers: Mapping[str, Callable[[], str]]) -> dict[str, str]:

@@ -16,7 +16,16 @@ from typing import NamedTuple
 import pynvml
 
 from sweeps.model.condition import Condition
-from workers.measure.environment import PLACES_VARIABLE, SHARE_VARIABLE, allowed_cores, cores, gpu
+from workers.measure.environment import (
+    PLACES_VARIABLE,
+    SHARE_VARIABLE,
+    allowed_cores,
+    chosen_by,
+    cores,
+    gpu,
+    spin_turns,
+)
+from workers.waiting import SPIN_VARIABLE, TURNS_VARIABLE, UNSET, WAIT_VARIABLE
 
 TOPOLOGY = Path("/sys/devices/system/cpu")
 
@@ -125,17 +134,7 @@ def pinned() -> tuple[int, ...] | None:
     return tuple(sorted(allowed_cores())) if os.environ.get(SHARE_VARIABLE) else None
 
 
-WAIT_VARIABLE = "OMP_WAIT_POLICY"
-SPIN_VARIABLE = "GOMP_SPINCOUNT"
-BRIEF_SPINS = "1000"
-"""Turns of the loop in which a thread waits before it sleeps: fewer cost speed on quiet cores, more
-cost it on shared ones."""
-_WAYS = {
-    "brief": {SPIN_VARIABLE: BRIEF_SPINS},
-    "passive": {WAIT_VARIABLE: "PASSIVE"},
-    "active": {WAIT_VARIABLE: "ACTIVE"},
-}
-"""The variables that are set."""
+WAYS = ("brief", "passive", "active")
 _OTHER_VARIABLES = (
     "GOMP_CPU_AFFINITY",
     "KMP_AFFINITY",
@@ -153,24 +152,32 @@ class ThreadPolicy(NamedTuple):
     pinned: bool = False
 
 
+def wait_variables(wait: str) -> dict[str, str]:
+    """The variables of OpenMP for a way to wait."""
+    if wait != "brief":
+        return {WAIT_VARIABLE: wait.upper()}
+    turns = spin_turns()
+    return {} if turns == UNSET else {SPIN_VARIABLE: turns}
+
+
 def requested_policy(condition: Condition) -> ThreadPolicy:
     """What a condition requests.
 
-    Threads that spin briefly are the default: on quiet cores they are as fast as those of an unset
-    environment, and beside a busy process steady, where those take up to ten times as long now and
-    then. Threads that sleep at once are half again as slow on quiet cores (`python -m
-    tests.benchmarks.spins`, `tests.benchmarks.threads`).
+    Threads that spin briefly are the default (`waiting.py`): on quiet cores they are as fast as
+    those of an unset environment, and beside a busy process steady, where those take up to ten
+    times as long now and then. Threads that sleep at once are half again as slow on quiet cores
+    (`python -m tests.benchmarks.spins`, `tests.benchmarks.threads`).
     """
     return ThreadPolicy(condition.wait_policy or "brief", condition.pinning is not None)
 
 
 def present_policy() -> ThreadPolicy | None:
     """What holds in this process, if it was set by `set_policy`, or OpenMP's own variables request
-    one of the two ways to wait.
+    one of the ways to wait.
     """
     names = {WAIT_VARIABLE, SPIN_VARIABLE} & os.environ.keys()
     found = {name: os.environ[name] for name in names}
-    wait = next((way for way, values in _WAYS.items() if values == found), None)
+    wait = next((way for way in WAYS if wait_variables(way) == found), None)
     pinned = PLACES_VARIABLE in os.environ
     if wait is None or (not pinned and any(name in os.environ for name in _OTHER_VARIABLES)):
         return None
@@ -195,7 +202,7 @@ def set_policy(wanted: ThreadPolicy) -> None:
             f"this process was started with {_described(found)}, and the job needs"
             f" {_described(wanted)}; OpenMP reads that once: start a new process, as `breakeven"
             " run` and `python -m workers.run` do, or before torch is loaded set"
-            f" {SPIN_VARIABLE}={BRIEF_SPINS}"
+            f" {SPIN_VARIABLE}={spin_turns()}"
         )
 
 
@@ -205,7 +212,7 @@ def policy_variables(wanted: ThreadPolicy, inherited: Mapping[str, str]) -> dict
     """
     ours = {PLACES_VARIABLE, WAIT_VARIABLE, SPIN_VARIABLE, *_OTHER_VARIABLES}
     kept = {name: value for name, value in inherited.items() if name not in ours}
-    kept |= _WAYS[wanted.wait]
+    kept |= wait_variables(wanted.wait) | {TURNS_VARIABLE: spin_turns()}
     if wanted.pinned:
         cores = physical_first(allowed_cores())
         kept |= {PLACES_VARIABLE: ",".join(map(str, cores)), "OMP_PROC_BIND": "close"}
@@ -226,11 +233,18 @@ def pin_main_thread() -> None:
 
 def policy_readings() -> dict[str, float]:
     """What held while a job was timed, as system metrics: whether threads that waited kept their
-    cores busy, and were pinned.
+    cores busy, and were pinned; the times by which their turns were chosen.
     """
     if (found := present_policy()) is None:
         return {}
-    return {"threads_spin": float(found.wait == "active"), "threads_pinned": float(found.pinned)}
+    held = {"threads_spin": float(found.wait == "active"), "threads_pinned": float(found.pinned)}
+    if not (times := chosen_by()) or times.problem:
+        return held
+    return held | {
+        "spin_turn_ns": 1e9 * times.turn_s,
+        "wake_us": 1e6 * times.wake_s,
+        "operator_gap_us": 1e6 * times.gap_s,
+    }
 
 
 def physical_first(cores: tuple[int, ...]) -> tuple[int, ...]:
