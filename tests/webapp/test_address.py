@@ -23,7 +23,7 @@ def test_a_fragment_changes_its_own_choices(
     state = {"address": {"sweep": ["tiny"]}, name: "289 tokens"}
     monkeypatch.setattr(address, "st", SimpleNamespace(session_state=state))
     monkeypatch.setattr(address, "get_script_run_ctx", lambda: context)
-    monkeypatch.setattr(address, "write_address", lambda: written.update(state["address"]))
+    monkeypatch.setattr(address, "write_address", lambda: written.update(kept=state["address"]))
     arguments = address.widget(name, "289 tokens")
     state[name] = "289 tokens, 1"
     arguments["on_change"](*arguments["args"])
