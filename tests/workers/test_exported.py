@@ -2,6 +2,7 @@
 whose arms run in several engines.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, cast
@@ -149,9 +150,10 @@ def test_arms_of_every_engine_run_in_one_job(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(latency, "BUDGET_FOR_PEAKS_S", 0.0)
     monkeypatch.setattr(latency, "PEAKS_OF", set())
     exported = [Arm(overrides=Overrides(runtime=runtime)) for runtime in RUNTIMES]
+    # OpenVINO's oneDNN refuses both where it is limited to the instructions of another CPU
+    dtypes = () if "ONEDNN_MAX_CPU_ISA" in os.environ else ("bfloat16", "int8")
     exported += [
-        Arm(stack=(TOME,), overrides=Overrides(runtime="openvino", dtype=dtype))
-        for dtype in ("bfloat16", "int8")
+        Arm(stack=(TOME,), overrides=Overrides(runtime="openvino", dtype=dtype)) for dtype in dtypes
     ]
     # test_vit resizes its embeddings of positions, which OpenVINO cannot
     requested = job([DENSE, *exported], model="test_vit3").model_copy(update={"warm": True})
