@@ -25,7 +25,7 @@ MIN_DAYS = 2
 """Estimates on each side of a change."""
 MAX_LAG = 0.9
 """The largest correlation of neighbouring days that is assumed."""
-MIN_FREEDOM = 3.0
+MIN_DAY_FREEDOM = 3.0
 """Least degrees of freedom of the noise of days, however correlated they may be."""
 MIN_STEPS = 12
 """From so many on, the median step between neighbours is known well enough."""
@@ -112,8 +112,8 @@ def _difference(before: Estimates, after: Estimates) -> tuple[float, float, floa
     """Of two stretches the distance of their levels in standard errors, the probability of one at
     least as large by chance, and the distance.
 
-    Each level is without the estimate that is furthest on the other side of the other level, so
-    that no single day makes a change.
+    Each level leaves out the estimate that supports the difference most, so that no single day
+    makes a change.
     """
     sides = before, after
     values, errors, freedom = (np.concatenate(each) for each in zip(*sides, strict=True))
@@ -128,9 +128,9 @@ def _difference(before: Estimates, after: Estimates) -> tuple[float, float, floa
     own = sum(float(errors[end] @ errors[end]) * (1 - 1 / len(errors[end])) for end in ends)
     free = len(days) - sum(float(alike[end, end].sum()) / len(errors[end]) for end in ends)
     beyond = max(0.0, (float(left @ left) - own) / free)
-    known = max(MIN_FREEDOM, rest * (1 - lag**2) / (1 + lag**2))
+    known = max(MIN_DAY_FREEDOM, rest * (1 - lag**2) / (1 + lag**2))
     if rest >= MIN_STEPS and (steps := _beyond_of_steps(before, after) / (1 - lag)) < beyond:
-        beyond, known = steps, max(MIN_FREEDOM, STEPS_EFFICIENCY * known)
+        beyond, known = steps, max(MIN_DAY_FREEDOM, STEPS_EFFICIENCY * known)
     sign = 1.0 if after.values.mean() > before.values.mean() else -1.0
     weights = 1 / (errors**2 + beyond)
     for end, side in zip(ends, (1, -1), strict=True):
