@@ -6,7 +6,7 @@ point inside a curve needs a neighbour on its side, `sweeps.stats.curve.usable`)
 
 | truth | sizes | before | after |
 |---|---|---|---|
-| all 1.00: a false claim of any kind | 4 / 8 / 16 / 32 | .013 / .045 / .058 / .147 | .011 / .014 / .021 / .029 |
+| all 1.00: any false claim | 4 / 8 / 16 / 32 | .013 / .045 / .058 / .147 | .011 / .014 / .021 / .029 |
 | all 1.00: a false gain | 32 | .075 | .014 |
 | every second 1.00, the others +5 %: a false claim | 32 | .068 | .040 |
 | 0 %, from 36 tokens on +6 %: a false claim | 32 | .090 | .016 |
@@ -130,7 +130,8 @@ def clear(x: float, value: float) -> Point:
         (
             [0.9, 1.1, 0.9, 1.1],
             "pays at some sizes only, along tokens: slower at 4 and 64, faster at 16 and 144;"
-            " break-even between 4 and 16 tokens, between 16 and 64 tokens, between 64 and 144 tokens",
+            " break-even between 4 and 16 tokens, between 16 and 64 tokens, between 64 and 144"
+            " tokens",
         ),
     ],
 )
