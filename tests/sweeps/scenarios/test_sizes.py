@@ -6,7 +6,7 @@ point inside a curve needs a neighbour on its side, `sweeps.stats.curve.usable`)
 
 | truth | sizes | before | after |
 |---|---|---|---|
-| all 1.00: any false claim | 4 / 8 / 16 / 32 | .013 / .045 / .058 / .147 | .011 / .014 / .021 / .029 |
+| equal: false claims | 4 to 32 | .013 / .045 / .058 / .147 | .011 / .014 / .021 / .029 |
 | all 1.00: a false gain | 32 | .075 | .014 |
 | every second 1.00, the others +5 %: a false claim | 32 | .068 | .040 |
 | 0 %, from 36 tokens on +6 %: a false claim | 32 | .090 | .016 |
