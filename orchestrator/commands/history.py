@@ -17,7 +17,7 @@ from store.rows.frames import rows_of
 from sweeps.errors import SlowdownError
 from sweeps.model.metrics import INTERVAL
 from sweeps.stats.trends import Trend
-from sweeps.text.compared import change_text, ends_text, trends_text
+from sweeps.text.compared import change_text, ends_text, possible_text, trends_text
 
 UNDECIDED = 3
 """Exit code: there are too few measurements to find a change."""
@@ -39,7 +39,7 @@ def history(
     form: TableOrJson = "table",
 ) -> None:
     """Find where speed-ups moved over days, revisions and versions, and what changed there. Exit
-    codes: 0 none fell, 1 one fell, 3 too few measurements.
+    codes: 0 none fell on two days, 1 one fell, 3 too few measurements.
     """
     try:
         is_day = not since or date.fromisoformat(since).isoformat() == since
@@ -88,6 +88,9 @@ def _lines(name: str, db: str | None, trends: Sequence[Trend]) -> Iterator[str]:
         yield f"and {len(rows) - MAX_TRENDS} more: --format json"
     for label, trend in changed[:MAX_TRENDS]:
         yield f"{label}: {change_text(trend.changes[-1])}"
+    possible = [(label, trend.possible) for label, trend in named if trend.possible]
+    for label, change in possible[:MAX_TRENDS]:
+        yield f"{label}: {possible_text(change)}"
 
 
 def _as_dict(trend: Trend) -> dict[str, Any]:
@@ -107,4 +110,5 @@ def _as_dict(trend: Trend) -> dict[str, Any]:
             for each in trend.measurements
         ],
         "changes": [asdict(change) for change in trend.changes],
+        "possible": asdict(trend.possible) if trend.possible else None,
     }

@@ -203,11 +203,13 @@ class Refinement:
             (each.curve, each.x) for each in group.questions
         }
         factor = (Stop() if search is None else search.stop).factor
+        gaps = {point.comparison_id for curve in curves.values() for point in curve.gaps()}
+        open_ids = group.open_ids | gaps
         if search is None:  # only what is not decided, and sizes inside a bracket
             closed = {
                 (each.curve, each.x)
                 for each in group.questions
-                if each.comparison_id not in group.open_ids
+                if each.comparison_id not in open_ids
             }
             refused |= closed.difference(group.addable(curves, factor, failed))
         request = next_request(
@@ -215,7 +217,11 @@ class Refinement:
             feasible,
             factor=factor,
             max_points=len(feasible) if search is None else search.max_points,
-            enough=_never if search is None else group.is_precise_enough,
+            enough=lambda point: (
+                search is not None
+                and point.comparison_id not in gaps
+                and group.is_precise_enough(point)
+            ),
             refused=refused,
             first=() if search is None else None,
         )
@@ -229,7 +235,7 @@ class Refinement:
         if search is not None:
             return None
         by_x: dict[float, list[str]] = defaultdict(list)
-        for key in group.open_ids - self.exhausted_ids:
+        for key in open_ids - self.exhausted_ids:
             by_x[self.questions[key].x].append(key)
         choices = [self._chosen(group, ids, 0.0) for ids in by_x.values()]
         return min(choices, key=lambda choice: choice.pairs, default=None)
@@ -238,10 +244,6 @@ class Refinement:
         wanted = frozenset(ids)
         pairs = (row.effect.n or 0 for key in wanted for row in group.rows.get(key, ()))
         return Selection(wanted, width, min(pairs, default=0))
-
-
-def _never(_: Point) -> bool:
-    return False
 
 
 class CurveGroup:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import groupby
-from math import exp, inf, log, sqrt
-from statistics import mean, stdev
+from math import exp, log
+from statistics import mean
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -44,7 +44,7 @@ from sweeps.model.flags import flags_of_attempts, split_flags
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS, MetricSpec
 from sweeps.model.outcome import SAME_COUNTS
-from sweeps.stats.pooling import ALPHA, macs_speedup, quantile, ratio_verdict, realised_share
+from sweeps.stats.pooling import ALPHA, macs_speedup, ratio_verdict, realised_share, serial_reach
 
 _Key = TypeVar("_Key", bound=tuple[str, ...])
 
@@ -72,8 +72,8 @@ def amount_figures(used: Sequence[Row[Any]]) -> Iterator[tuple[MetricSpec, dict[
 
     One reading has no interval: what is repeatable gets its verdict by the floor alone, the rest is
     `insufficient`. Several have one: from the least to the largest ratio of what is repeatable,
-    else by Student's t of their logarithms. What is not repeatable has no verdict where the machine
-    was slowed in all of them.
+    else by Student's t of blocks of their logarithms. What is not repeatable has no verdict where
+    the machine was slowed in all of them.
     """
     for spec in AMOUNTS:
         read = [(getattr(row, f"baseline_{spec.name}"), getattr(row, spec.name)) for row in used]
@@ -85,9 +85,7 @@ def amount_figures(used: Sequence[Row[Any]]) -> Iterator[tuple[MetricSpec, dict[
         if spec.repeatable:
             low, high = min(logs), max(logs)
         else:
-            reach = (
-                inf if single else quantile(ALPHA, len(logs) - 1) * stdev(logs) / sqrt(len(logs))
-            )
+            reach = serial_reach(logs, ALPHA)
             low, high = effect - reach, effect + reach
         verdict: str = ratio_verdict(exp(low), exp(high), spec.floor)
         if not spec.repeatable and (single or quarantined(used)):

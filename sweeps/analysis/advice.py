@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, sqrt
 from typing import Literal, NamedTuple
 
-from sweeps.model.metrics import SPEED_FLOOR
+from sweeps.model.metrics import METRICS, SPEED_FLOOR
 from sweeps.stats.pooling import ALPHA, SpeedUp, Verdict, quantile
 
 FRONT_ALPHA = 0.05
@@ -47,6 +47,21 @@ class Obstacle(NamedTuple):
     max_drop: float = 0.0
 
 
+class Amount(NamedTuple):
+    """What is read besides times: peak memory or energy, of the arm and of the unmodified model
+    next to it.
+    """
+
+    ratio: float
+    """How many times less the arm needs."""
+    baseline: float | None
+    arm: float | None
+    unit: str
+    low: float | None = None
+    """Interval of the ratio at `ALPHA`; `None` where it was read once."""
+    high: float | None = None
+
+
 class MeasuredArm(NamedTuple):
     """One arm against the unmodified model at one size."""
 
@@ -54,8 +69,8 @@ class MeasuredArm(NamedTuple):
     """Names the arm among those that are ranked together."""
     speedup: SpeedUp
     costs: tuple[QualityCost, ...] = ()
-    amounts: Mapping[str, float] = {}
-    """Peak memory and energy by metric: how many times less the arm needs."""
+    amounts: Mapping[str, Amount] = {}
+    """Peak memory and energy by metric."""
     obstacle: Obstacle | None = None
 
 
@@ -117,13 +132,14 @@ def rank(
 
     An arm is advised if its interval makes it faster (`ratio_verdict`: `same` is not) and it loses
     at most `max_drop`, in the unit of its quality, by the upper end on every data set where that
-    was measured; where it was not, it is not known to hold.
+    was measured; where it was not, it is not known to hold. The arms share the level of that end
+    too: if all of them lose more, one is accepted with probability `QUALITY_ALPHA` / 2 at most.
     """
     number = max(1, len(arms) if compared is None else compared)
     ranked = []
     for arm in arms:
         together = arm.speedup._replace(alpha=ALPHA / number)
-        obstacle = arm.obstacle or quality_obstacle(arm.costs, max_drop)
+        obstacle = arm.obstacle or quality_obstacle(arm.costs, max_drop, number)
         ranked.append(
             RankedArm(
                 arm.key, together.value, together.low, together.high, together.verdict(), obstacle
@@ -135,16 +151,25 @@ def rank(
     return Ranking((*advised, RankedArm(UNMODIFIED, 1.0, 1.0, 1.0, "same"), *rest), number, ALPHA)
 
 
-def quality_obstacle(costs: Sequence[QualityCost], max_drop: float | None) -> Obstacle | None:
-    """Why costs do not show that at most `max_drop` is lost; `None` where they do, or nothing is
-    required.
+def quality_obstacle(
+    costs: Sequence[QualityCost], max_drop: float | None, number: int = 1
+) -> Obstacle | None:
+    """Why costs do not show that at most `max_drop` is lost, by intervals that hold for `number`
+    arms together; `None` where they do, or nothing is required.
     """
     if max_drop is None:
         return None
+    wider = _wider(QUALITY_ALPHA / number, QUALITY_ALPHA)
     for cost in costs:
-        if cost.high is None or cost.high > max_drop:
-            return Obstacle("quality", cost=cost, max_drop=max_drop)
+        high = None if cost.high is None else cost.worse + wider * (cost.high - cost.worse)
+        if high is None or high > max_drop:
+            return Obstacle("quality", cost=cost._replace(high=high), max_drop=max_drop)
     return None if costs else Obstacle("no_quality")
+
+
+def _wider(alpha: float, known: float) -> float:
+    """How many times as wide as at the level `known` an interval is at `alpha` (normal)."""
+    return quantile(alpha, inf) / quantile(known, inf)
 
 
 class Figure(NamedTuple):
@@ -166,9 +191,9 @@ def pareto(arms: Sequence[MeasuredArm]) -> tuple[str, ...]:
     memory and energy, as measured.
 
     One surpasses another if it is at least as good by every figure that either has, and clearly
-    better by one: the intervals do not meet. Amounts, which are read once, are as good as each
-    other within the floor, and clearly better beyond it. Where only one of the two has a figure,
-    neither is surpassed.
+    better by one: the intervals do not meet. Peak memory is as good within the floor, and clearly
+    better beyond it; energy is as good where the intervals meet, and does not count where it was
+    read once. Where only one of the two has a figure, neither is surpassed.
     """
     figures = {arm.key: dict(_figures(arm)) for arm in arms if not arm.obstacle}
     names = {name for own in figures.values() for name in own}
@@ -201,7 +226,7 @@ def _widened(figure: Figure, number: int) -> Figure:
     """With an interval that holds together with those of `number` figures."""
     if figure.alpha is None:
         return figure
-    wider = max(1.0, quantile(FRONT_ALPHA / number, inf) / quantile(figure.alpha, inf))
+    wider = max(1.0, _wider(FRONT_ALPHA / number, figure.alpha))
     low, high = (figure.value + wider * (end - figure.value) for end in (figure.low, figure.high))
     return figure._replace(low=low, high=high)
 
@@ -217,10 +242,13 @@ def _figures(arm: MeasuredArm) -> Iterator[tuple[tuple[str, str], Figure]]:
             ("quality", f"{cost.metric} on {cost.data}"),
             Figure(0 - cost.worse, 0 - high, 0 - low, alpha),
         )
-    for name, ratio in arm.amounts.items():
-        # the intervals of two amounts meet where they differ by the floor at most
-        half = sqrt(1 + SPEED_FLOOR)
-        yield ("amount", name), Figure(ratio, ratio / half, ratio * half)
+    half = sqrt(1 + SPEED_FLOOR)  # intervals of two amounts meet where they differ by the floor
+    for name, amount in arm.amounts.items():
+        ratio = amount.ratio
+        if METRICS[name].repeatable:
+            yield ("amount", name), Figure(ratio, ratio / half, ratio * half)
+        elif amount.low is not None and amount.high is not None:
+            yield ("amount", name), Figure(ratio, amount.low, amount.high, ALPHA)
 
 
 def _surpasses(one: _Figures, other: _Figures) -> bool:

@@ -6,9 +6,9 @@ likeliest place of a break-even between two of them, never a narrower bracket, a
 between two sizes. Nothing is extrapolated.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import groupby, pairwise
-from math import exp, hypot, inf, log, sqrt
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import copysign, exp, hypot, inf, log, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -81,8 +81,55 @@ class Curve(FrozenModel):
         return ordered
 
     def usable(self) -> tuple[Point, ...]:
-        """The points that count: those that no flag marks as wrong."""
-        return tuple(point for point in self.points if not point.wrong)
+        """The points that count: those that no flag marks as wrong, with the verdict that each has
+        on the curve (`_confirmed`).
+        """
+        counted = [point for point in self.points if not point.wrong]
+        active = _confirmed([point for point in counted if not point.no_op])
+        idle = [point for point in counted if point.no_op]
+        return tuple(sorted([*active, *idle], key=lambda point: point.x))
+
+    def gaps(self) -> list[Point]:
+        """The unclear points that lie between clear ones."""
+        points = [point for point in self.usable() if not point.no_op]
+        clear = [at for at, point in enumerate(points) if point.verdict in CLEAR] or [0]
+        return [p for p in points[clear[0] : clear[-1]] if p.verdict == "unclear"]
+
+
+CLEAR = ("faster", "slower")
+"""Verdicts between which a break-even lies."""
+SUPPORT = 0.5
+"""A point supports its neighbours if its log speed-up is at least so many half-widths of its
+interval from 0: 92 % one-sided, where the interval holds with 99.5 %."""
+ALONE = 2.0
+"""From so many half-widths on a point is clear without support."""
+
+
+def _confirmed(points: Sequence[Point]) -> Iterator[Point]:
+    """The points of a curve; one that is faster or slower without support is `unclear`.
+
+    Support is a neighbour on the same side of 1 (`SUPPORT`), an interval far from 1 (`ALONE`), or
+    the place at an end of the curve, where a fixed sequence of tests begins. The level of a point
+    thus does not depend on the number of points, and the false claims of a curve hardly do
+    (`tests/sweeps/scenarios/test_sizes.py`).
+    """
+    shares = [_half_widths(point) for point in points]
+    for at, point in enumerate(points):
+        near = shares[at - 1 : at + 2 : 2] if 0 < at < len(points) - 1 else [inf, -inf]
+        share = shares[at]
+        lone = abs(share) < ALONE and max(copysign(1, share) * each for each in near) < SUPPORT
+        yield (
+            point.model_copy(update={"verdict": "unclear"})
+            if (lone and point.verdict in CLEAR)
+            else point
+        )
+
+
+def _half_widths(point: Point) -> float:
+    """Log speed-up in half-widths of its interval; infinite for a clear one without interval."""
+    half = log(point.high / point.speedup) if point.high else 0.0
+    signs = {"faster": inf, "slower": -inf}
+    return log(point.speedup) / half if half else signs.get(point.verdict, 0.0)
 
 
 MIN_POINTS = 2
@@ -146,14 +193,17 @@ def break_even(curve: Curve) -> BreakEven:
 
     `no_effect`: at every point the arm saw the same tokens and MACs as the baseline. Such points
     are left out of every other claim. `always`: every point is faster. `pays_from`, `pays_up_to`:
-    every point from there to the end of the axis is faster, and none on the other side; `crossing`:
-    the same, and a point on the other side is clearly slower. `pays_at_both_ends`: every point is
-    faster at both ends, and some between them are not. `pays_between`: faster points elsewhere.
+    every point from there to the end of the axis is faster, and none is slower; `crossing`: the
+    same, and a point on the other side is clearly slower: the bracket reaches from the last such
+    point to the first from which on every point is faster. `pays_at_both_ends`: every point is
+    faster at both ends, and none between them. `pays_between`: faster points elsewhere, or one at
+    an end and others apart from it, with the brackets between clear points of opposite verdict.
     `same`: every point is within the floor. `never`: none is faster, and none can gain more than
     `NEVER_GAIN`. Else `unclear`.
 
-    A false claim at a measured size needs a false verdict there; at most 5 % per curve, which
-    `tests/sweeps/test_breakeven.py` simulates.
+    A false claim at a measured size needs a false verdict there that `_confirmed` keeps; at most
+    5 % per curve, whatever the number of sizes up to 32, which `tests/sweeps/scenarios/` and
+    `tests/sweeps/test_breakeven.py` simulate.
     """
     usable = curve.usable()
     points = [point for point in usable if not point.no_op]
@@ -180,35 +230,35 @@ class _Claim(NamedTuple):
 
 
 def _claim(points: Sequence[Point]) -> _Claim:
-    if len(points) < MIN_POINTS:
-        return _Claim("unclear")
+    faster = [point.verdict == "faster" for point in points]
+    if len(points) < MIN_POINTS or all(faster) or not any(faster):
+        return _Claim(_uniform_claim(points))
+    first, last = faster.index(False), len(points) - faster[::-1].index(False)
+    between = points[first:last]  # what remains without the faster points at both ends
+    gaps = any(faster[first:last])
+    lost = Crossing(x=None, low=points[first - 1].x, high=None, direction="loses")
+    gained = Crossing(x=None, low=None, high=points[last % len(points)].x, direction="gains")
     crossings = _between_verdicts(points)
-    stretches = [
-        (is_faster, list(run))
-        for is_faster, run in groupby(points, key=lambda point: point.verdict == "faster")
-    ]
-    match [is_faster for is_faster, _ in stretches]:
-        case [True]:
-            found = _Claim("always")
-        case [False]:
-            found = _Claim(_without_gain(points))
-        case [False, True]:
-            bound = Crossing(x=None, low=None, high=stretches[1][1][0].x, direction="gains")
-            found = _Claim("pays_from", (bound,), stretches[0][1])
-        case [True, False]:
-            bound = Crossing(x=None, low=stretches[0][1][-1].x, high=None, direction="loses")
-            found = _Claim("pays_up_to", (bound,), stretches[1][1])
-        case [True, False, True]:
-            lost = Crossing(x=None, low=stretches[0][1][-1].x, high=None, direction="loses")
-            gained = Crossing(x=None, low=None, high=stretches[2][1][0].x, direction="gains")
-            return _Claim("pays_at_both_ends", crossings or (lost, gained), stretches[1][1])
-        case _:
-            return _Claim("pays_between", crossings)
-    return _Claim("crossing", crossings) if crossings else found
+    if faster[0] and faster[-1] and not gaps:
+        return _Claim("pays_at_both_ends", crossings or (lost, gained), between)
+    alone = gaps and not crossings and len(points) - len(between) == 1
+    if faster[0] == faster[-1] or alone or len(crossings) > 1:
+        return _Claim("pays_between", crossings)
+    bound = lost if faster[0] else gained
+    if not crossings:
+        return _Claim("pays_up_to" if faster[0] else "pays_from", (bound,), between)
+    known = {"low": lost.low} if faster[0] else {"high": gained.high}
+    whole = crossings[0].model_copy(update=known)
+    limited = whole.grid_limited and whole == crossings[0]
+    return _Claim("crossing", (whole.model_copy(update={"grid_limited": limited}),))
 
 
-def _without_gain(points: Sequence[Point]) -> Claim:
-    """What is claimed of points none of which is faster."""
+def _uniform_claim(points: Sequence[Point]) -> Claim:
+    """What is claimed of points all of which are faster, or none."""
+    if len(points) < MIN_POINTS:
+        return "unclear"
+    if points[0].verdict == "faster":
+        return "always"
     if all(point.verdict == "same" for point in points):
         return "same"
     return (
@@ -366,8 +416,6 @@ def launch_work_of(points: Sequence[Point], seconds: Mapping[str, float]) -> Lau
 
 SCAN = 4
 """Places spread over the bracket that are measured first, with all arms."""
-CLEAR = ("faster", "slower")
-"""Verdicts between which a break-even lies."""
 
 
 def point_alpha(max_points: int) -> float:
@@ -429,12 +477,14 @@ def next_request(
         missing = tuple(arm for arm in curves if (arm, x) not in known)
         if missing:
             return Request(x, missing)
-    states = {arm: curve_progress(curve, feasible, factor) for arm, curve in curves.items()}
-    for arm in sorted(states, key=lambda name: -states[name].width):
-        if not states[arm].width:
-            break
-        low, high = states[arm].low, states[arm].high
-        points = {point.x: point for point in curves[arm].points}
+    states = [
+        (arm, state)
+        for arm, curve in curves.items()
+        for state in _open_progress(curve, feasible, factor)
+    ]
+    for arm, state in sorted(states, key=lambda each: -each[1].width):
+        low, high = state.low, state.high
+        points = {point.x: point for point in (*curves[arm].points, *curves[arm].usable())}
         idle = max(_idle(curves[arm]), default=-inf)
         inside = [
             x
@@ -447,7 +497,7 @@ def next_request(
             if (arm, x) not in refused and (x not in points or _open(points[x], enough))
         ]
         if wanted:
-            middle = _middle(states[arm])
+            middle = _middle(state)
             pairs = {x: point.pairs for x, point in points.items()}
             x = min(
                 wanted,
@@ -456,15 +506,14 @@ def next_request(
                     abs(log(place / middle)) if low > 0 else abs(place - middle),
                 ),
             )
-            others = (
+            others = dict.fromkeys(
                 name
-                for name, state in states.items()
-                if state.width
-                and state.low <= x <= state.high
+                for name, other in states
+                if other.low <= x <= other.high
                 and (name, x) not in refused
-                and all(point.x != x or _open(point, enough) for point in curves[name].points)
+                and all(point.x != x or _open(point, enough) for point in curves[name].usable())
             )
-            return Request(x, tuple(others), states[arm].width)
+            return Request(x, tuple(others), state.width)
     return None
 
 
@@ -510,20 +559,26 @@ def curve_progress(curve: Curve, feasible: Sequence[float], factor: float) -> Cu
     """What is known of a curve, and between which places it is not settled.
 
     Settled is a curve without a break-even, and one whose crossings, or the bound of it with the
-    end of the bracket, are known within `factor`, or lie between neighbouring feasible places.
+    end of the bracket, are known within `factor`, or lie between neighbouring feasible places,
+    without an unclear point between two clear ones of one verdict.
     """
+    settled = CurveProgress(break_even(curve), feasible[0], feasible[0])
+    return max(_open_progress(curve, feasible, factor), key=lambda at: at.width, default=settled)
+
+
+def _open_progress(
+    curve: Curve, feasible: Sequence[float], factor: float
+) -> Iterator[CurveProgress]:
+    """Each stretch of places between which a curve is not settled."""
     found = break_even(curve)
-    wide = [
-        ends
-        for ends in _intervals(curve, found, feasible)
-        if not 0 < ends[0] <= ends[1] <= factor * ends[0]
-    ]
-    if not wide:
-        return CurveProgress(found, feasible[0], feasible[0])
-    low, high = max(wide, key=lambda ends: ends[1] / ends[0] if ends[0] > 0 else inf)
-    below = max((x for x in feasible if x <= low), default=feasible[0])
-    above = min((x for x in feasible if x >= high), default=feasible[-1])
-    return CurveProgress(found, below, above)
+    brackets = {(at.low, at.high) for at in found.crossings}
+    for low, high in _intervals(curve, found, feasible):
+        if (low, high) in brackets and 0 < low <= high <= factor * low:
+            continue
+        below = max((x for x in feasible if x <= low), default=feasible[0])
+        above = min((x for x in feasible if x >= high), default=feasible[-1])
+        if below < above:
+            yield CurveProgress(found, below, above)
 
 
 def _intervals(
@@ -543,9 +598,8 @@ def _intervals(
         if at.low is not None and at.high is not None
     }
     ends = [(low, high) for low, high in brackets if any(low < x < high for x in feasible)]
-    if found.verdict == "crossing":
-        return ends
-    for low, high in pairwise([first, *clear, last]):
+    stretches = clear if found.verdict == "crossing" else [first, *clear, last]
+    for low, high in pairwise(stretches):
         if (low, high) not in brackets and (not clear or any(low <= x <= high for x in unclear)):
             ends.append((low, high))
     return ends

@@ -21,6 +21,12 @@ from sweeps.stats.pooling import ALPHA, SpeedUp
 
 MIN_ESTIMATES = 4
 """With fewer, hardly anything shows how much estimates at one level differ."""
+MIN_DAYS = 2
+"""Estimates on each side of a change."""
+MAX_LAG = 0.9
+"""The largest correlation of neighbouring days that is assumed."""
+MIN_DAY_FREEDOM = 3.0
+"""Least degrees of freedom of the noise of days, however correlated they may be."""
 MIN_STEPS = 12
 """From so many on, the median step between neighbours is known well enough."""
 STEPS_EFFICIENCY = 0.37
@@ -65,9 +71,10 @@ def change_points(
 ) -> list[ChangePoint]:
     """Where the level of a series moved by more than `floor`, in order of time.
 
-    values, errors, freedom: shape [n]. alpha: probability of any change where none is. Estimates
-    that scatter more about their levels than their standard errors allow get larger ones.
-    Raises `ValueError` for an error that is not positive and finite.
+    values, errors, freedom: shape [n]. alpha: probability of any change where none is. A change has
+    `MIN_DAYS` estimates on both sides. Estimates that scatter more about their levels than their
+    standard errors allow get larger ones, and are taken to be correlated as far as the series does
+    not exclude it. Raises `ValueError` for an error that is not positive and finite.
     """
     series = Estimates(*(np.asarray(each, float) for each in (values, errors, freedom)))
     if not bool(np.all((series.errors > 0) & np.isfinite(series.errors))):
@@ -89,7 +96,7 @@ def _search(
     """Each change from `begin` to `end` with its probability."""
     splits = [
         (*_difference(series.between(begin, at), series.between(at, end)), at)
-        for at in range(begin + 1, end)
+        for at in range(begin + MIN_DAYS, end - MIN_DAYS + 1)
     ]
     if not splits:
         return
@@ -104,32 +111,52 @@ def _search(
 def _difference(before: Estimates, after: Estimates) -> tuple[float, float, float]:
     """Of two stretches the distance of their levels in standard errors, the probability of one at
     least as large by chance, and the distance.
+
+    Each level leaves out the estimate that supports the difference most, so that no single day
+    makes a change.
     """
-    rest = len(before.values) + len(after.values) - 2
-    if not rest:
-        return 0.0, 1.0, 0.0  # nothing shows how much estimates at one level differ
     sides = before, after
-    weights = [side.errors**-2.0 for side in sides]
-    scatter = sum(
-        float(own @ (side.values - _level(side)[0]) ** 2)
-        for side, own in zip(sides, weights, strict=True)
-    )
-    # variance beyond the standard errors, by moments (DerSimonian and Laird 1986)
-    share = sum(float(own.sum() - (own @ own) / own.sum()) for own in weights)
-    beyond, known = max(0.0, (scatter - rest) / share), float(rest)
-    if rest >= MIN_STEPS and (steps := _beyond_of_steps(before, after)) < beyond:
-        beyond, known = steps, STEPS_EFFICIENCY * rest
-    (one, own, freedom), (other, others, its) = (
-        _level(side._replace(errors=np.sqrt(side.errors**2 + beyond))) for side in sides
-    )
-    variance, distance = own + others, abs(one - other)
+    values, errors, freedom = (np.concatenate(each) for each in zip(*sides, strict=True))
+    days, first = np.arange(len(values)), len(before.values)
+    later = days >= first
+    left: Floats = values - np.where(later, after.values.mean(), before.values.mean())
+    lag = _correlation(left)
+    alike = lag ** abs(np.subtract.outer(days, days))
+    ends = (slice(0, first), slice(first, None))
+    rest = len(days) - len(sides)
+    # what scatters within both stretches, of the standard errors and of days with this correlation
+    own = sum(float(errors[end] @ errors[end]) * (1 - 1 / len(errors[end])) for end in ends)
+    free = len(days) - sum(float(alike[end, end].sum()) / len(errors[end]) for end in ends)
+    beyond = max(0.0, (float(left @ left) - own) / free)
+    known = max(MIN_DAY_FREEDOM, rest * (1 - lag**2) / (1 + lag**2))
+    if rest >= MIN_STEPS and (steps := _beyond_of_steps(before, after) / (1 - lag)) < beyond:
+        beyond, known = steps, max(MIN_DAY_FREEDOM, STEPS_EFFICIENCY * known)
+    sign = 1.0 if after.values.mean() > before.values.mean() else -1.0
+    weights = 1 / (errors**2 + beyond)
+    for end, side in zip(ends, (1, -1), strict=True):
+        weights[end][np.argmin(side * sign * values[end])] = 0.0
+    shares = weights / np.where(later, weights[first:].sum(), weights[:first].sum())
+    shares[:first] *= -1
+    distance = max(0.0, sign * float(shares @ values))
+    variances = (shares * errors) ** 2
+    variance = float(variances.sum() + beyond * (shares @ alike @ shares))
     # Welch and Satterthwaite
-    nu = min(known, variance**2 / (own**2 / freedom + others**2 / its))
+    part = variance - float(variances.sum())
+    nu = min(rest, variance**2 / (float(np.sum(variances**2 / freedom)) + part**2 / known))
     z = float(distance / np.sqrt(variance))
     # imported late, because pages and commands that only show trends do not need it
     from scipy.special import stdtr
 
-    return z, float(2 * stdtr(nu, -z)), distance
+    return z, float(2 * stdtr(nu, -z)), float(distance)
+
+
+def _correlation(left: Floats) -> float:
+    """Upper end of the correlation of neighbouring days, by what they leave of two levels: less its
+    bias, with three standard errors: looks at many nights rest on it.
+    """
+    number, lag = len(left), float(left[1:] @ left[:-1]) / (float(left @ left) or 1.0)
+    upper = lag + 2 * (1 + 3 * lag) / number + 3 / number**0.5
+    return float(min(max(upper, 0.0), MAX_LAG))
 
 
 def _beyond_of_steps(*sides: Estimates) -> float:
@@ -190,21 +217,38 @@ class Trend:
 
     @cached_property
     def changes(self) -> "Sequence[Change]":
-        """Where the speed-up moved by more than `SPEED_FLOOR`, oldest first."""
-        logs = [each.found for each in self.measurements]
+        """Where the speed-up moved by more than `SPEED_FLOOR`, oldest first.
+
+        The looks at a growing series share the level: each has an equal part of those so far, of
+        which none can find a change before `MIN_ESTIMATES`.
+        """
+        return self._changes(self.measurements)
+
+    @cached_property
+    def possible(self) -> "Change | None":
+        """A fall that the newest measurement alone shows: a second day like it would be a
+        change.
+        """
+        again = self._changes([*self.measurements, *self.measurements[-1:]])
+        last = again[-1] if len(again) > len(self.changes) else None
+        newest = last is not None and last.at == self.measurements[-1].at
+        return last if last and newest and last.ratio < 1 else None
+
+    def _changes(self, measurements: Sequence[TrendPoint]) -> "Sequence[Change]":
+        logs = [each.found for each in measurements]
         found = change_points(
             [each.log for each in logs],
             [each.se for each in logs],
             [each.freedom for each in logs],
-            alpha=ALPHA / self.series,
+            alpha=ALPHA / self.series / max(1, len(logs) - MIN_ESTIMATES + 1),
             floor=SPEED_FLOOR,
         )
         return [
             Change(
-                self.measurements[each.place].at,
+                measurements[each.place].at,
                 exp(each.before),
                 exp(each.after),
-                differences(*self.measurements[each.place - 1 : each.place + 1]),
+                differences(*measurements[each.place - 1 : each.place + 1]),
             )
             for each in found
         ]

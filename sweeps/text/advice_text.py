@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from sweeps.analysis.advice import (
     FRONT_ALPHA,
     UNMODIFIED,
+    Amount,
     MeasuredArm,
     Obstacle,
     QualityCost,
@@ -48,18 +49,6 @@ class LeftOut(NamedTuple):
     reason: str
     beyond: bool = False
     """Whether the size is none between those at which it was measured."""
-
-
-class Amount(NamedTuple):
-    """What is read once: peak memory or energy, of the arm and of the unmodified model beside
-    it.
-    """
-
-    ratio: float
-    """How many times less the arm needs."""
-    baseline: float | None
-    arm: float | None
-    unit: str
 
 
 @dataclass(frozen=True)
@@ -392,8 +381,8 @@ def advice_notes(advice: Advice) -> Iterator[str]:
         )
     if advice.max_drop is not None:
         limit = (
-            f"{advice.max_drop:g} by the upper end of its 95 % interval, which holds for one arm"
-            " alone"
+            f"{advice.max_drop:g} by the upper end of its interval, whose 95 % hold for the arms"
+            " together"
         )
         yield f"Quality: an arm may lose at most {limit}."
     if advice.pareto is not None:
@@ -478,7 +467,7 @@ def _ranked_dict(each: RankedArm, advice: Advice, pareto: bool | None) -> dict[s
         own |= dict(zip(("baseline_ms", "arm_ms"), found.ms or (None, None), strict=True))
         own |= {
             "quality": [cost._asdict() for cost in found.arm.costs],
-            "amounts": dict(found.arm.amounts),
+            "amounts": {name: amount.ratio for name, amount in found.amounts.items()},
         }
         shown = [asdict(row) for row in found.rows]
         own |= {"evidence": [{name: row[name] for name in EVIDENCE} for row in shown]}

@@ -100,6 +100,13 @@ def change_text(change: Change) -> str:
     )
 
 
+def possible_text(change: Change) -> str:
+    """A fall that one day shows: `possible: 5.1 % slower since 2026-11-23 07:23; a second day like
+    it would be a change`.
+    """
+    return f"possible: {moved_text(change)}; a second day like it would be a change"
+
+
 def moved_text(change: Change) -> str:
     """By how much and since when."""
     ratio = change.ratio

@@ -52,10 +52,6 @@ def token_unit(row: SizedRow) -> str:
     return row.x_axis or ("tokens" if row.prompt_tokens is None else "prompt tokens")
 
 
-def _place(x: float, row: ClaimRow, token_unit: str) -> str:
-    return axis_place(x, row.axis, token_unit, row.varied_parameter)
-
-
 def describe_break_even(rows: Sequence[ClaimRow], token_unit: str, *, brief: bool = False) -> str:
     """The break-even of one curve, its rows of the view `break_even`, as the rest of a sentence
     that begins with the arm's label.
@@ -71,7 +67,11 @@ def describe_break_even(rows: Sequence[ClaimRow], token_unit: str, *, brief: boo
     ends = [_claimed(row, token_unit) for row in sorted(rows, key=_order) if row.direction]
     more = ""
     if first.verdict == "pays_between":
-        text = f"pays at some sizes only, {first.why[:1].lower()}{first.why[1:].removesuffix('.')}"
+        brackets = [_bracket(row, token_unit) for row in rows if row.direction]
+        text = f"{first.why[:1].lower()}{first.why[1:].removesuffix('.')}"
+        text += "; break-even " * bool(brackets) + ", ".join(brackets)
+        if len(brackets) > 1:  # clear points of opposite verdict on both sides of others
+            text = f"pays at some sizes only, {text}"
     elif ends:
         text = ", and ".join(ends)
         more = _beyond(first, elsewhere) if elsewhere else ""
@@ -107,8 +107,8 @@ def describe_break_even(rows: Sequence[ClaimRow], token_unit: str, *, brief: boo
 
 
 def break_even_headline(rows: Sequence[ClaimRow], token_unit: str) -> str:
-    """The break-even of one curve in a few words that follow the arm's label, such as `pays from 36
-    tokens on, likely from 19`.
+    """The break-even of one curve in a few words that follow the arm's label, such as `pays at 36
+    to 196 tokens, likely from 19`.
     """
     ends = [
         _claimed(row, token_unit, sides=False) for row in sorted(rows, key=_order) if row.direction
@@ -129,21 +129,31 @@ def _order(row: ClaimRow) -> float:
 
 
 def _claimed(row: ClaimRow, token_unit: str, *, sides: bool = True) -> str:
-    """A bracket or a bound: `pays from 36 tokens on (slower at 16; likely from 19)`, without
-    `sides` `pays from 36 tokens on, likely from 19`; or `pays up to at least 9 tokens`.
+    """The measured points that pay, beyond a bracket or a bound: `pays at every point measured from
+    36 to 196 tokens (slower at 16; likely from 19)`, without `sides` `pays at 36 to 196 tokens,
+    likely from 19`.
     """
     gains = row.direction != "loses"
     low, high = _outward(row.x_low, floor, row.axis), _outward(row.x_high, ceil, row.axis)
-    inner = _place(_known(*((high, low) if gains else (low, high))), row, token_unit)
-    if low is None or high is None:
-        return f"pays from at most {inner} on" if gains else f"pays up to at least {inner}"
-    claim = f"pays from {inner} on" if gains else f"pays up to {inner}"
+    first, last = (high, _known(row.x_last, high)) if gains else (_known(row.x_first, low), low)
+    paying = axis_span(first, _known(last), row.axis, token_unit, row.varied_parameter)
     likely = f"likely {'from' if gains else 'to'} {axis_value(_known(row.x), row.axis)}"
     known = [] if row.x is None else [likely]
     if not sides:
-        return ", ".join([claim, *known])
-    slower = f"{_sides(row)[1]} at {axis_value(low if gains else high, row.axis)}"
+        return ", ".join([f"pays at {paying}", *known])
+    claim = f"pays at {paying if first == last else f'every point measured from {paying}'}"
+    other = low if gains else high
+    if other is None:
+        return claim
+    slower = f"{_sides(row)[1]} at {axis_value(other, row.axis)}"
     return f"{claim} ({'; '.join([slower, *known])})"
+
+
+def _bracket(row: ClaimRow, token_unit: str) -> str:
+    """Between which points a break-even lies: `between 9 and 36 tokens`."""
+    low, high = _outward(row.x_low, floor, row.axis), _outward(row.x_high, ceil, row.axis)
+    span = axis_span(low, _known(high), row.axis, token_unit, row.varied_parameter)
+    return f"between {span.replace(' to ', ' and ')}"
 
 
 def _span(row: ClaimRow, token_unit: str) -> str:
@@ -238,7 +248,7 @@ CLAIMS: Mapping[str, str] = {
     "pays_from": "pays from some point on",
     "pays_up_to": "pays up to some point",
     "pays_at_both_ends": "pays at both ends",
-    "pays_between": "pays at some sizes only",
+    "pays_between": "is faster at some sizes",
     "same": "is no different",
     "never": f"is {NOT_SHOWN}",
     "no_effect": "does nothing",
@@ -480,16 +490,17 @@ def describe_curve(
     *,
     x_axis: str | None = None,
 ) -> str:
-    """The stretches of equal verdict along the axis in a sentence.
+    """The stretches of each verdict along the axis in a sentence, such as `Along tokens: not clear
+    at 4 and 16, faster at 9 and 36 to 196.`
 
     `parameter` is the one that varies along the axis `parameter`, `x_axis` what tokens are.
     """
     usable = curve.usable()
     points = [point for point in usable if not point.no_op]
-    runs = [
-        (verdict, list(run)) for verdict, run in groupby(points, key=lambda point: point.verdict)
-    ]
-    stretches = [f"{words[verdict]} at {_stretch(run, curve.axis)}" for verdict, run in runs]
+    runs: dict[Verdict, list[str]] = {}
+    for verdict, run in groupby(points, key=lambda point: point.verdict):
+        runs.setdefault(verdict, []).append(_stretch(list(run), curve.axis))
+    stretches = [f"{words[verdict]} at {_listed(places)}" for verdict, places in runs.items()]
     if nothing := [point for point in usable if point.no_op]:
         stretches.append(f"removes nothing at {_stretch(nothing, curve.axis)}")
     if not stretches:
@@ -522,6 +533,10 @@ def points_left_out(curve: Curve) -> str | None:
     """Where the points lie that do not count as a flag marks them as wrong, such as `9, 64`."""
     wrong = [point.x for point in curve.points if point.wrong]
     return ", ".join(axis_value(x, curve.axis, X_DIGITS) for x in wrong) or None
+
+
+def _listed(places: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(places[:-1]), places[-1])))
 
 
 def _stretch(points: Sequence[Point], axis: str) -> str:

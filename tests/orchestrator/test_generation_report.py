@@ -144,7 +144,7 @@ def test_break_even_by_metric(tmp_path: Path) -> None:
     outcomes = [a_generation(a_generation_job(size), (1.0, gain)) for size, gain in gains]
     text = printed(report_of(tmp_path / "x.db", *outcomes))
     assert "Break-even in tokens, by time per output token" in text
-    assert "against dense: pays from 256 prompt tokens on (slower at 64)" in text
+    assert "against dense: pays at 256 prompt tokens (slower at 64)" in text
     assert "Break-even in tokens, by time to the first token" in text
 
 

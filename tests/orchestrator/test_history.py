@@ -38,6 +38,16 @@ def test_a_planted_fall_is_named(tmp_path: Path) -> None:
     assert history(tmp_path / "x.db", "--since", "2027-01-01").returncode == 0
 
 
+def test_a_fall_of_one_day_is_possible(tmp_path: Path) -> None:
+    """It is printed, and the exit code is 0 until a second day shows it."""
+    chain(tmp_path / "x.db", 0, falls=9)
+    shown = history(tmp_path / "x.db")
+    assert shown.returncode == 0
+    (line,) = (line for line in shown.stdout.splitlines() if "possible: " in line)
+    assert "% slower since" in line
+    assert line.endswith("a second day like it would be a change")
+
+
 @pytest.mark.slow
 def test_twenty_chains(tmp_path: Path) -> None:
     """Of twenty stores without a change one at most has one; of twenty with a fall at a random day

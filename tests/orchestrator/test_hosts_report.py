@@ -39,7 +39,7 @@ def test_hosts_are_named_and_what_they_lack(tmp_path: Path) -> None:
     whole, part = [
         section.split("\n\n")[0] for section in text.split("### Break-even in tokens\n")[1:]
     ]
-    assert ": pays from" in whole
+    assert ": pays at every point measured from" in whole
     assert f"{NEVER}; incomplete, 2 of 4 points are missing on host b" in part
 
 

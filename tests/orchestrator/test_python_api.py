@@ -288,7 +288,7 @@ def test_a_curve_crosses_and_is_kept_in_a_store(tmp_path: Path) -> None:
     assert (first.verdict, last.verdict) == ("slower", "faster")
     (crossing,) = found.break_even.crossings
     assert (crossing.low, crossing.high, crossing.direction) == (4, 40_000, "gains")
-    assert "fixed: pays from n 40,000 on (slower at 4)" in str(found)
+    assert "fixed: pays at n 40,000 (slower at 4)" in str(found)
     assert "<td>40000</td>" in found._repr_html_()
 
     store = str(tmp_path / "breakeven.db")

@@ -71,8 +71,8 @@ def test_many_curves_of_a_method_are_one_line(tmp_path: Path) -> None:
     first = parts(store_outcomes(tmp_path / "s.db", "s", *outcomes), "s")[0]
     assert len(first.lines) == 2
     assert re.match(
-        r"topk: 4 curves: 4 × has a break-even; best topk keep_rate=0.5.*, batch \d: pays from 196"
-        r" tokens on \(slower at 64\)",
+        r"topk: 4 curves: 4 × has a break-even; best topk keep_rate=0.5.*, batch \d: pays at 196"
+        r" tokens \(slower at 64\)",
         first.lines[1].text,
     )
 
@@ -95,7 +95,7 @@ def test_a_line_names_gain_and_cost(tmp_path: Path) -> None:
     assert "quality worse by " in line
     assert line.endswith(" points against dense; 1 more comparison below")
     assert re.search(
-        r"topk, keep_rate varies: pays from .* \(slower at .*\); "
+        r"topk, keep_rate varies: pays at .* \(slower at .*\); "
         r"top-1 accuracy changes by \+0\.\d\d to \+2\d\.\d\d points \(above 0: worse\) on digits$",
         opening("four", ("latency", "accuracy"), vision.RATES),
     )

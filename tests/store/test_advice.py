@@ -324,7 +324,7 @@ def test_where_the_curve_pays_and_the_size_does_not_show_it_both_are_stated(engi
     claims = {tokens: claim_sentence(advice) for tokens, advice in found.items()}
     words = claims.pop(37)
     assert set(claims.values()) == {""}
-    claim = r"Over all sizes, topk .* pays from 36 tokens on .* At 37 tokens alone, "
+    claim = r"Over all sizes, topk .* measured from 36 to 64 tokens .* At 37 tokens alone, "
     assert re.match(claim, words)
     assert advice_dict(found[37])["claim"] == words
 

@@ -9,6 +9,7 @@ import pytest
 
 from sweeps.analysis.advice import (
     UNMODIFIED,
+    Amount,
     MeasuredArm,
     Obstacle,
     PolicySpan,
@@ -36,7 +37,11 @@ def arm(
     obstacle: Obstacle | None = None,
     **amounts: float,
 ) -> MeasuredArm:
-    return MeasuredArm(key, speedup(value, se), costs, amounts, obstacle)
+    read = {
+        name: Amount(ratio, None, None, "", ratio / 1.001, ratio * 1.001)
+        for name, ratio in amounts.items()
+    }
+    return MeasuredArm(key, speedup(value, se), costs, read, obstacle)
 
 
 def cost(worse: float, half: float = 0.2, data: str = "digits") -> QualityCost:
@@ -136,8 +141,8 @@ def test_a_limit_on_quality_needs_quality() -> None:
     assert ranking.winner.key == "kept"
     found = {each.key: obstacle_text(each.obstacle) for each in ranking.arms}
     assert found["unknown"] == "what it costs in quality was not measured"
-    assert found["wide"] == "it may lose 1.1 points on digits, more than 1"
-    assert found["elsewhere"] == "it may lose 3.2 points on other, more than 1"
+    assert found["wide"] == "it may lose 1.15 points on digits, more than 1"
+    assert found["elsewhere"] == "it may lose 3.25 points on other, more than 1"
     assert (
         obstacle_text(quality_obstacle([cost(0)._replace(high=None)], 1.0))
         == "its quality on digits has no interval"
@@ -168,8 +173,8 @@ def test_the_pareto_set_compares_what_both_have() -> None:
     [(1.0, 1.0, False), (0.999, 1.0, False), (0.97, 1.0, True), (1.0, 0.97, True)],
 )
 def test_amounts_within_the_floor_are_as_good(memory: float, energy: float, stays: bool) -> None:
-    """A faster arm surpasses the unmodified model unless it needs more memory or energy by more
-    than the floor.
+    """A faster arm surpasses the unmodified model unless it needs more memory by more than the
+    floor, or clearly more energy.
     """
     found = pareto([arm("fast", 1.5, peak_rss=memory, energy_per_image=energy)])
     assert (UNMODIFIED in found) == stays

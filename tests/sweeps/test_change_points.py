@@ -27,9 +27,12 @@ def test_none_is_found_where_none_is(n, beyond):
     assert alarms <= 8  # of 400 at 1 %, exceeded in 2 % of such tests
 
 
-@pytest.mark.parametrize(("at", "least"), [(5, 0.97), (9, 0.8)])
+@pytest.mark.parametrize(("at", "least"), [(5, 0.88), (8, 0.8)])
 def test_a_planted_change_is_found_where_it_is(at, least):
-    """A fall by 5 % in ten measurements, in the middle and at the last ones."""
+    """A fall by 5 % in ten measurements, in the middle and at the last two; none at the last one
+    alone.
+    """
+    assert not any(found(10, moved=-0.05, at=9, chains=100))
     places = [[change.place for change in changes] for changes in found(10, moved=-0.05, at=at)]
     assert sum(place == [at] for place in places) / len(places) >= least
 
@@ -57,6 +60,7 @@ def test_few_estimates():
     """With fewer than `MIN_ESTIMATES` even a move by half is none, with so many it may be one."""
     few = MIN_ESTIMATES - 1
     assert not change_points([0.0] * (few - 1) + [0.5], [0.01] * few, [10] * few)
+    assert not change_points([0.0, 0.0, 0.0, 0.5], [1e-4] * 4, [10] * 4)
     assert change_points([0.0, 0.0, 0.5, 0.5], [1e-4] * 4, [10] * 4)
     assert not change_points([], [], [])
     with pytest.raises(ValueError, match="positive and finite"):

@@ -114,6 +114,45 @@ def test_the_likeliest_place_comes_first() -> None:
     assert curve_progress(curve, FEASIBLE, 6).width > 0
 
 
+def test_a_point_between_clear_ones_is_not_left_unclear() -> None:
+    """However close its neighbours, and also where a wider stretch has nothing left to measure."""
+    found = measured((4, 1.1), (36, 1.0), (49, 1.1), (64, 1.0), (81, 1.1), (196, 1.2))
+    points = [
+        point.model_copy(update={"verdict": "unclear", "pairs": 20})
+        if point.speedup == 1
+        else point
+        for point in found.points
+    ]
+    curve = found.model_copy(update={"points": tuple(points)})
+    assert [point.x for point in curve.gaps()] == [36, 64]
+    limits = {**LIMITS, "factor": 3, "max_points": 6, "refused": {("a", 36.0)}}
+    request = next_request({"a": curve}, FEASIBLE, **limits, first=())
+    assert request == Request(64, ("a",), np.log(81 / 49))
+
+
+def test_a_difference_without_support_is_measured_again() -> None:
+    """A point that is faster by its own interval alone counts as unclear on the curve."""
+    (low, lone, high) = measured((4, 0.8), (36, 1.012), (196, 1.2)).points
+    unclear = [
+        lone.model_copy(
+            update={
+                "x": x,
+                "speedup": 1.0,
+                "low": 0.99,
+                "high": 1.01,
+                "verdict": "unclear",
+                "pairs": 300,
+            }
+        )
+        for x in (16.0, 64.0)
+    ]
+    curve = Curve(axis="tokens", points=(low, unclear[0], lone, unclear[1], high))
+    assert [point.x for point in curve.gaps()] == [16, 36, 64]
+    request = next_request({"a": curve}, FEASIBLE, **{**LIMITS, "max_points": 5}, first=())
+    assert request is not None
+    assert request.x == 36
+
+
 def visit_at(rng: np.random.Generator, case: str, x: float, pairs: int) -> Visit:
     """One visit to a place of a simulated curve."""
     return plain_visit(

@@ -126,9 +126,14 @@ CLAIMS = {
     ],
     "pays at both ends, bounds": [
         loses("pays_at_both_ends", None, 9.3, None, worst_loss=0.0366),
-        gains("pays_at_both_ends", None, None, 1225.0, worst_loss=0.0366),
+        gains("pays_at_both_ends", None, None, 1225.0, worst_loss=0.0366, x_last=1600),
     ],
-    "pays in part": [gains("pays_between", 60.0, 53.0, 70.0)],
+    "faster in part": [claim("pays_between")],
+    "faster in part, a bracket": [gains("pays_between", 60.0, 53.0, 70.0)],
+    "faster in part, two brackets": [
+        loses("pays_between", None, 9.0, 16.0),
+        gains("pays_between", 60.0, 53.0, 70.0),
+    ],
     "pays everywhere": [claim("always")],
     "the same everywhere": [claim("same", largest_gain=0.0151)],
     "never": [claim("never", largest_gain=0.04)],
@@ -138,13 +143,19 @@ CLAIMS = {
     "nothing that counts": [claim("unclear", points=0, left_out="4, 9")],
     "a point left out": [claim("always", left_out="16")],
     "points missing": [claim("always", points_missing=2, host="node-1")],
-    "along GMACs": [gains("pays_from", None, None, 0.30312, axis="gmacs", worst_loss=0.1)],
-    "along GMACs saved": [
-        loses("pays_up_to", None, 0.4231, None, axis="gmacs_saved", worst_loss=0.1)
+    "along GMACs": [
+        gains("pays_from", None, None, 0.30312, axis="gmacs", worst_loss=0.1, x_last=1.25)
     ],
-    "along batches": [gains("pays_from", None, None, 7.6, axis="batch_size", worst_loss=0.0)],
+    "along GMACs saved": [
+        loses("pays_up_to", None, 0.4231, None, axis="gmacs_saved", worst_loss=0.1, x_first=0.2)
+    ],
+    "along batches": [
+        gains("pays_from", None, None, 7.6, axis="batch_size", worst_loss=0.0, x_last=32)
+    ],
     "along a parameter": [
-        loses("crossing", 0.55, 0.5, 0.7, axis="parameter", varied_parameter="keep_rate")
+        loses(
+            "crossing", 0.55, 0.5, 0.7, axis="parameter", varied_parameter="keep_rate", x_first=0.3
+        )
     ],
     "memory": [gains("crossing", 21.0, 16.0, 196.0, metric="peak_rss")],
 }
@@ -469,7 +480,7 @@ def test_several_curves_in_a_cell() -> None:
     assert alike(cells[1:2] * 2).text == "≤ 100"
     both = alike(cells[:2])
     assert (both.text, both.kind) == ("differs", "differs")
-    assert "≤ 100: pays from at most 100 tokens on" in both.sentence
+    assert "≤ 100: pays at every point measured from 100 to 196 tokens" in both.sentence
 
 
 def test_a_row_for_each_runtime_and_dtype() -> None:

@@ -48,7 +48,7 @@ def test_a_parameter_moves_at_one_size(url: str, filled: str) -> None:
     assert [list(panel.break_evens["verdict"]) for panel in found] == [["never"], ["crossing"]]
     assert curves_along(points, break_evens, "gmacs_saved")[0] is points
     text = str(stored.drawn_speedups(*frames, "gmacs_saved").to_dict())
-    for part in ("'type': 'linear'", "64 px", "224 px", "topk, keep_rate varied: pays from "):
+    for part in ("'type': 'linear'", "64 px", "224 px", "topk, keep_rate varied: pays at "):
         assert part in text
     with pytest.raises(ValueError, match="no parameter takes three values or more at one size"):
         stored.drawn_speedups(*stored.labelled_speedups("quickstart", filled), "gmacs_saved")
@@ -85,7 +85,7 @@ def test_plot(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     command = ["plot", "generation", "-o", str(out), "--db", url, "--metric"]
     for options, expected in (
         (["ttft", "--axis", "tokens"], "Speed-up: time to the first token"),
-        (["tpot", "--axis", "gmacs_saved"], "larosa, sparsity varied: pays from 20"),
+        (["tpot", "--axis", "gmacs_saved"], "larosa, sparsity varied: pays at 20"),
     ):
         assert main([*command, *options]) == 0
         words = re.findall(r">([^<]+)</t", out.read_text().replace("&#39;", "'"))
@@ -106,7 +106,7 @@ def test_the_page_offers_metrics_and_what_is_saved(opened: Open, url: str, fille
     assert not {"Tokens", "Image size, px"} & set(table.columns)
     app = opened(url, sweep="generation", metric="time per output token", axis="GMACs saved")
     assert "Speed-up: time per output token" in str(charts(app))
-    assert "larosa, sparsity varied pays from 20" in page_text(app)
+    assert "larosa, sparsity varied pays at 20" in page_text(app)
     assert "64 tokens of the prompt" in page_text(app)
     (axes,) = opened(filled, sweep="quickstart").get("button_group")
     assert "GMACs saved" not in str(axes.proto)

@@ -49,7 +49,7 @@ class Shown(NamedTuple):
 
 EXPLAIN = "explain?sweep=explained&arm=topk+keep_rate%3D0.5&more=Roofline"
 CHOOSE = "choose?model=deit_tiny_patch16_224&tokens=196&batch=1"
-TOKENS = "topk keep_rate=0.5 pays from 36 tokens on"
+TOKENS = "topk keep_rate=0.5 pays at 36 to 196 tokens"
 PAGES = {
     "?sweep=quickstart": Shown("filled", TOKENS, f"Speed-up along tokens: {TOKENS}", 2),
     "home": Shown("filled", "2 of 2 sweeps new in the last seven days"),

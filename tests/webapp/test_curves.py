@@ -187,7 +187,7 @@ def test_claims_stand_below_the_curves(quickstart: Frames) -> None:
     assert named[0] == "topk keep_rate=0.5"  # best first, and a control last, however fast it is
     assert named[-1] == "random keep_rate=0.5"
     assert "tome r_ratio=0.06: cannot tell" in drawn.claims
-    likely = r"topk keep_rate=0\.7: pays from \d+ tokens on, likely from 3\d"
+    likely = r"topk keep_rate=0\.7: pays at \d+ to \d+ tokens, likely from 3\d"
     assert any(re.fullmatch(likely, text) for text in drawn.claims)
     expected = break_evens[break_evens["axis"] == "tokens"].dropna(subset=["x"])
     assert drawn.brackets == set(zip(expected["x_low"], expected["x_high"], strict=True))

@@ -45,7 +45,7 @@ def test_headlines(opened: Open, filled: str) -> None:
     words = page_text(app)
     assert "From how many tokens on does token reduction pay on this machine?" in words
     (first,) = [text for text in html_texts(app) if re.fullmatch(r"topk .* likely from \d+", text)]
-    assert re.match(r"topk keep_rate=0\.5 pays from \d+ tokens on, likely", first)
+    assert re.match(r"topk keep_rate=0\.5 pays at \d+ to \d+ tokens, likely", first)
     assert len(first.split()) <= 12
     assert (
         "2 of 4 curves pay in at least a part of what was measured · Simulated CPU · float32"

@@ -116,7 +116,7 @@ def test_no_prose(filled: str, tmp_path: Path) -> None:
     caption = (tmp_path / "x.txt").read_text()
     assert caption.startswith("From how many tokens on does token reduction pay")
     assert "2 threads" in caption
-    assert re.search(rf"{TOPK}: pays from \d+ tokens on", caption)
+    assert re.search(rf"{TOPK}: pays at \d+ to \d+ tokens", caption)
 
 
 def test_rows_and_columns(panels: str, tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def test_what_is_published(folder: Path, filled: str) -> None:
     assert yaml.safe_load(found["sweeps/quickstart/sweep.yaml"]) == {"name": "quickstart"}
     page = found["sweeps/quickstart/index.html"].decode()
     (first, *_) = re.findall(r"<h2>([^<]+)</h2>", page)
-    assert first.startswith("topk keep_rate=0.5 pays from 36 tokens on")
+    assert first.startswith("topk keep_rate=0.5 pays at 36 to 196 tokens")
     assert page.count("<figure class=chart") == 2
     batches = found["sweeps/batches/index.html"].decode()
     assert "pays in at least a part of 2 of 2 conditions" in batches

@@ -59,8 +59,8 @@ def test_every_kind_of_page(
     page = context.new_page()
     watch = Watch(page, address)
     for path, text, charts in (
-        ("index.html", "topk keep_rate=0.5 pays from 36 tokens on", 0),
-        ("sweeps/quickstart/index.html", "topk keep_rate=0.5 pays from 36 tokens on", 2),
+        ("index.html", "topk keep_rate=0.5 pays at 36 to 196 tokens", 0),
+        ("sweeps/quickstart/index.html", "topk keep_rate=0.5 pays at 36 to 196 tokens", 2),
         ("sweeps/batches/index.html", "of 2 conditions", 4),
         (f"points/{point}", "What would show that it is noise", 0),
         ("query.html", "Query all results in SQL", 0),

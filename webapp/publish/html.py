@@ -111,7 +111,7 @@ def log_place(value: float, low: float, high: float, length: float) -> float:
 
 
 def badge(left: str, right: str) -> str:
-    """An SVG of two texts beside each other, such as `topk 0.5 | pays from 36 tokens on`."""
+    """An SVG of two texts beside each other, such as `topk 0.5 | pays at 36 to 196 tokens`."""
     split, end = (round(6.9 * len(text)) + 14 for text in (left, right))
     places = {"split": split, "start": split + 7, "width": split + end}
     return fill_template("badge.svg", left=escape(left), right=escape(right), **places)

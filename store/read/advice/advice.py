@@ -24,7 +24,7 @@ from store.read.curves import claims_of_curves
 from store.read.evidence.evidence import point_evidence
 from store.read.evidence.evidence_checks import findings
 from store.rows.placement import Place
-from sweeps.analysis.advice import MeasuredArm, Obstacle, QualityCost, Ranking, pareto, rank
+from sweeps.analysis.advice import Amount, MeasuredArm, Obstacle, QualityCost, Ranking, pareto, rank
 from sweeps.analysis.labels import effect_of
 from sweeps.analysis.rows import ClaimRow, EffectRow
 from sweeps.errors import UserError, did_you_mean
@@ -36,7 +36,7 @@ from sweeps.model.job import DENSE, Comparison
 from sweeps.model.metrics import METRICS
 from sweeps.stats.curve import MeasuredPoint, Point, interpolate
 from sweeps.stats.pooling import SpeedUp
-from sweeps.text.advice_text import Advice, Amount, Evidence, LeftOut, ranked_by_runtime
+from sweeps.text.advice_text import Advice, Evidence, LeftOut, ranked_by_runtime
 from sweeps.text.condition_text import condition_parts
 
 
@@ -254,7 +254,7 @@ class ConditionArms:
             key=last.curve_id,
             speedup=speedup,
             costs=self.qualities.get(last.quality_pair_id, ()) if known else (),
-            amounts={name: amount.ratio for name, amount in amounts.items()},
+            amounts=amounts,
             obstacle=Obstacle("no_effect") if idle else self._control(last.method),
         )
         return Evidence(label, str(last.runtime), tuple(rows), arm, amounts)
@@ -506,7 +506,12 @@ def condition_arms(
     for row in amounts_of(engine, rows):
         here = amounts.setdefault((row.environment, row.host), {})
         here.setdefault(row.comparison_id, {})[row.metric] = Amount(
-            row.effect or 0.0, row.baseline_value, row.arm_value, row.unit
+            row.effect or 0.0,
+            row.baseline_value,
+            row.arm_value,
+            row.unit,
+            row.effect_low,
+            row.effect_high,
         )
     failures = failures_by_condition(failed, rows)
     conditions: dict[tuple[str, str, str, str], list[TimedArm]] = {}
