@@ -123,13 +123,13 @@ class Calls:
         """Of the visit: what inputs returned, then the copy of each arm."""
 
     def make(self) -> list[Slot]:
-        """A slot for each function and a second one for the first. Raises `ArmFailedError` once for
-        each arm that failed the check.
+        """A slot for each function, and then a second one for each. Raises `ArmFailedError` once
+        for each arm that failed the check.
         """
         for name in list(self._failed):
             raise ArmFailedError(name, self._failed.pop(name))
         made = self._made()
-        names = [*self.functions, next(iter(self.functions))]
+        names = 2 * list(self.functions)
         self._calls = [made, *(made.copy() or made for _ in names)]
         return [self._slot(name, call) for name, call in zip(names, self._calls[1:], strict=True)]
 
@@ -252,6 +252,11 @@ def measure_points(
     """
     made: list[tuple[Calls, Comparison]] = []
     functions, seed = request.functions, request.setup.seed
+    shared = [
+        f"{name} also reads data that cannot be copied: both of its slots share it"
+        for name, function in functions.items()
+        if _reads_shared_data(function)
+    ]
     with _as_it_was() as changes, frozen_heap(), _ended_after(request.limit_s):
         for values in request.points:
             calls = Calls(functions, request.inputs, values, request.check, mark)
@@ -268,7 +273,7 @@ def measure_points(
                 left[place].visit()
                 progress(sum(each.share_done for _, each in made) / len(made))
     return [
-        comparison.result([*dict.fromkeys([*calls.notes, *calls.leaks(), *changes])])
+        comparison.result([*dict.fromkeys([*shared, *calls.notes, *calls.leaks(), *changes])])
         for calls, comparison in made
     ]
 
@@ -360,6 +365,20 @@ def _source(function: Callable[..., Any]) -> ArmSource:
     except (OSError, TypeError):  # built in, or typed into an interpreter
         file, text = str(getattr(function, "__module__", "")), ""
     return ArmSource(f"{file}:{name}", digest([text, bound]))
+
+
+def _reads_shared_data(function: Callable[..., Any]) -> bool:
+    """Whether it reads containers, arrays or tensors that are no input: in its closure, in globals
+    or bound to it.
+    """
+    bound = [getattr(function, "__self__", None)]
+    while isinstance(function, partial):
+        bound += [*function.args, *function.keywords.values()]
+        function = function.func
+    with contextlib.suppress(TypeError):  # it is not written in Python
+        read = inspect.getclosurevars(function)
+        bound += [*read.nonlocals.values(), *read.globals.values()]
+    return any(hasattr(each, "__len__") and not isinstance(each, str | type) for each in bound)
 
 
 def _resident_bytes() -> int:

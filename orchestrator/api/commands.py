@@ -165,7 +165,7 @@ class Arms(ABC):
 
     @abstractmethod
     def slots(self) -> list[Slot]:
-        """Of one visit, see `comparison.measure`. Raises `ArmFailedError`."""
+        """Of one visit, two for each arm, see `comparison.measure`. Raises `ArmFailedError`."""
 
     @abstractmethod
     def verify(self, names: Sequence[str]) -> None:
@@ -221,12 +221,12 @@ class Commands(Arms):
         """Commands that left processes running."""
 
     def slots(self) -> list[Slot]:
-        """What times each command, and the first one once more; before the first visit outputs are
-        compared. Raises `ArmFailedError`.
+        """What times each command, twice; before the first visit outputs are compared. Raises
+        `ArmFailedError`.
         """
         if not self._cpu:
             self.verify([name for name in self.names if name not in self._failed])
-        return [partial(self.time, command) for command in (*self._commands, self._commands[0])]
+        return [partial(self.time, command) for command in 2 * [*self._commands]]
 
     def verify(self, names: Sequence[str]) -> None:
         """Run each command once more and compare their outputs. Raises `ArmFailedError`."""

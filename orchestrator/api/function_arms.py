@@ -88,6 +88,8 @@ class FunctionArms(Arms):
         self._loaded: list[_Loaded] = []
         self._loads_s: list[float] = []
         self._failed: dict[str, str] = {}
+        self._apart = False
+        """Whether each slot has a process, as a file cannot be loaded twice in one."""
         self._checked = False
         self._foreign: dict[str, set[str]] = defaultdict(set)
 
@@ -98,8 +100,8 @@ class FunctionArms(Arms):
         return place
 
     def slots(self) -> list[Slot]:
-        """What times each function, and the first one once more; before the first visit results are
-        compared. Raises `ArmFailedError`.
+        """What times each function, twice; before the first visit results are compared. Raises
+        `ArmFailedError`.
         """
         if not self._loaded or self._loads_s[0] <= self._fresh_s:
             self._load()
@@ -111,10 +113,13 @@ class FunctionArms(Arms):
         if not self._checked:
             self.verify(self.names)
             self._checked = True
-        loaded = self._loaded
-        slots = {label: partial(self._refuse, label) for label in self._failed}
-        slots |= {arm.label: partial(self._time, arm) for arm in loaded[:-1]}
-        return [*(slots[name] for name in self.names), partial(self._time, loaded[-1])]
+        loaded = iter(self._loaded)
+        return [
+            partial(self._refuse, name)
+            if name in self._failed
+            else partial(self._time, next(loaded))
+            for name in 2 * self.names
+        ]
 
     def verify(self, names: Sequence[str]) -> None:
         """Compare results with that of the first arm of the group. Raises `ArmFailedError`."""
@@ -134,11 +139,13 @@ class FunctionArms(Arms):
                 )
 
     def _load(self) -> None:
-        """Of one folder in one process, else each in its own; all start at once."""
+        """Two slots of each arm: of one folder in one process, else each in its own; all start at
+        once.
+        """
         self.close()
         began = time.monotonic()
-        arms = [arm for arm in (*self._arms, self._arms[0]) if arm.label not in self._failed]
-        together = len({arm.shared for arm in arms}) == 1
+        arms = 2 * [arm for arm in self._arms if arm.label not in self._failed]
+        together = len({arm.shared for arm in arms}) == 1 and not self._apart
         groups = [arms] if together else [[arm] for arm in arms]
         started = []
         for group in groups:
@@ -149,10 +156,16 @@ class FunctionArms(Arms):
         for process, group in zip(started, groups, strict=True):
             first = group[0]
             self._receive(process, first.label)
-            for _ in range(0 if first.inputs is None else 1):
-                self._receive(process, first.label)
             for index, arm in enumerate(group):
-                self._receive(process, arm.label)
+                try:
+                    self._receive(process, arm.label)
+                except ArmFailedError:
+                    if index == 0:
+                        raise
+                    del self._failed[arm.label]
+                    self._apart = True
+                    self._load()
+                    return
                 self._loaded.append(_Loaded(arm.label, process, index))
             if first.root is not None:
                 foreign = self._receive(process, first.label)
@@ -227,16 +240,17 @@ class FunctionArms(Arms):
 def _send_loading(process: MeasuredProcess, arms: Sequence[FunctionArm]) -> None:
     """The requests that load the functions of a process."""
     first = arms[0]
-    files = [arm.function for arm in arms] + ([] if first.inputs is None else [first.inputs])
-    folders = [str(each.file.parent) for each in files]
+    slots = [
+        [(str(each.file), each.name) for each in (arm.function, arm.inputs) if each is not None]
+        for arm in arms
+    ]
+    folders = [str(Path(file).parent) for slot in slots for file, _ in slot]
     tree = [] if first.tree is None else [str(first.tree)]
     process.send(
         do="search", folders=folders + tree, root=_text(first.root), tree=_text(first.tree)
     )
-    if first.inputs is not None:
-        process.send(do="load", file=str(first.inputs.file), name=first.inputs.name, inputs=True)
-    for arm in arms:
-        process.send(do="load", file=str(arm.function.file), name=arm.function.name)
+    for slot in slots:
+        process.send(do="load", functions=slot)
     if first.root is not None:
         process.send(do="foreign", root=_text(first.root))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import copy
 import dataclasses
 import functools
 import gc
@@ -23,6 +24,7 @@ from types import ModuleType
 from typing import TypeVar
 
 Returned = TypeVar("Returned")
+Arguments = tuple[tuple[object, ...], dict[str, object]]
 OWN = str(Path(__file__).parent)
 LINE = 300
 """Characters of an error's message that are returned."""
@@ -46,14 +48,16 @@ class Failed(Exception):  # noqa: N818 - reads as what it is
 
 
 class Functions:
-    """The functions of one process, by their index."""
+    """The slots of one process, by their index: each has files, functions and arguments of its
+    own.
+    """
 
     def __init__(self) -> None:
-        self._modules: dict[str, ModuleType] = {}
-        self._functions: list[Callable[..., object]] = []
-        self._inputs: Callable[..., object] | None = None
+        self._numbers = itertools.count()
+        self._functions: list[list[Callable[..., object]]] = []
+        """Of each slot the function, and the one that makes its arguments, if given."""
+        self._arguments: list[Arguments] = []
         self._steps: list[Callable[[], object]] = []
-        self._arguments: tuple[tuple[object, ...], dict[str, object]] = ((), {})
 
     def search(self, folders: list[str], root: str | None, tree: str | None) -> None:
         """Put folders first on the path of imports. Of a `tree` of another revision of `root`,
@@ -63,15 +67,12 @@ class Functions:
             sys.path[:] = [_moved(entry, root, Path(tree)) for entry in sys.path]
         sys.path[:0] = dict.fromkeys(folders)
 
-    def load(self, file: str, name: str, *, inputs: bool = False) -> None:
-        """Load a function, or the one that makes the arguments."""
-        if file not in self._modules:
-            self._modules[file] = _load(Path(file), len(self._modules))
-        function = _attribute(self._modules[file], file, name)
-        if inputs:
-            self._inputs = function
-        else:
-            self._functions.append(function)
+    def load(self, functions: list[tuple[str, str]]) -> None:
+        """Load a slot: its function, and the one that makes its arguments, if given, each by file
+        and name. The files are loaded anew, so that a slot shares no global with another one.
+        """
+        modules = {file: _load(Path(file), next(self._numbers)) for file, _ in functions}
+        self._functions.append([_attribute(modules[file], file, name) for file, name in functions])
 
     def foreign(self, root: str) -> list[str]:
         """Files below `root` that were imported."""
@@ -79,34 +80,27 @@ class Functions:
         return sorted(file for file in files if file and _own(file, root))
 
     def build(self, values: dict[str, float]) -> None:
-        """Make the arguments of all functions at one place of the axes: what `inputs` returns, a
+        """Make the arguments of each slot at one place of the axes: what its `inputs` returns, a
         tuple of positional or a dict of named ones, or one; without `inputs` the place itself.
+        Where `inputs` returns other values at each call, all slots have copies of the first ones.
         """
-        random.seed(0)
-        with contextlib.suppress(KeyError):
-            sys.modules["numpy"].random.seed(0)
-        with contextlib.suppress(KeyError):
-            sys.modules["torch"].manual_seed(0)
-        if self._inputs is None:
-            self._arguments = (), dict(values)
-        else:
-            made = _called("the inputs", functools.partial(self._inputs, **values))
-            if made is None:
-                raise Failed("--inputs returns nothing: it must return the arguments")
-            if isinstance(made, dict):
-                self._arguments = (), made
-            else:
-                self._arguments = made if isinstance(made, tuple) else (made,), {}
+        self._arguments, self._steps = [], []
+        for function, *inputs in self._functions:
+            made: Arguments = ((), {**values})
+            if inputs:
+                made = _made(inputs[0], values)
+            if self._arguments and plain(made) != plain(self._arguments[0]):
+                made = _called("copying its arguments", lambda: copy.deepcopy(self._arguments[0]))
+            self._arguments.append(made)
+            self._steps.append(functools.partial(function, *made[0], **made[1]))
         os.dup2(1, 2)  # what the functions print goes nowhere
-        positional, named = self._arguments
-        self._steps = [functools.partial(each, *positional, **named) for each in self._functions]
         gc.collect()
 
     def result(self, index: int) -> object:
         """What a function returns, as data. Raises where it changes its arguments."""
-        before = plain(self._arguments)
+        before = plain(self._arguments[index])
         result = plain(_called("it", self._steps[index]))
-        if plain(self._arguments) != before:
+        if plain(self._arguments[index]) != before:
             raise Failed("it changes its arguments, so that the next call would do other work")
         return result
 
@@ -120,6 +114,21 @@ class Functions:
             return _called("it", functools.partial(_timed, step, inner, cuda))
         finally:
             gc.enable()
+
+
+def _made(inputs: Callable[..., object], values: dict[str, float]) -> Arguments:
+    """The arguments that a function of the user makes, from the same seeds at each call."""
+    random.seed(0)
+    with contextlib.suppress(KeyError):
+        sys.modules["numpy"].random.seed(0)
+    with contextlib.suppress(KeyError):
+        sys.modules["torch"].manual_seed(0)
+    made = _called("the inputs", functools.partial(inputs, **values))
+    if made is None:
+        raise Failed("--inputs returns nothing: it must return the arguments")
+    if isinstance(made, dict):
+        return (), made
+    return made if isinstance(made, tuple) else (made,), {}
 
 
 def _timed(
