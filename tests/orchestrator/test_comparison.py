@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,28 @@ def test_the_baseline_is_compared_with_itself() -> None:
 def test_a_baseline_that_differs_wildly_from_itself_has_no_interval() -> None:
     """Instead of one whose ends are no numbers."""
     assert null_ratio(Contrast(0.5, 300.0, 1.0), 0.01) == (math.exp(0.5), 0.0, math.inf)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_times_however_far_apart_have_a_result(seed: int) -> None:
+    """Heavy tails, few visits, few rounds: an interval or none, and a line in words."""
+    clock, source = Clock(), np.random.default_rng(seed)
+    noise, apart = 10.0 ** source.uniform(-2, 1, 2)
+
+    def make() -> list[Slot]:
+        own = source.normal(0, apart, 4)
+
+        def run(place: int, inner: int) -> SampleTime:
+            log = own[place] + noise * source.standard_t(2)
+            return clock.run(1e-3 * math.exp(np.clip(log, -12, 12)), inner)
+
+        return [partial(run, place) for place in range(4)]
+
+    time_s = 10.0 ** source.uniform(-2, 1)
+    found = measure(["old", "new"], make, time_s=time_s, visits=1 + seed % 6, **clock.setup)
+    assert found.null.low <= found.null.value <= found.null.high
+    assert found.low <= found.ratio <= found.high
+    assert str(found).startswith("new: ")
 
 
 def test_a_control_that_moves_voids_the_result() -> None:
