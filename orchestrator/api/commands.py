@@ -14,7 +14,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -182,6 +182,10 @@ class Arms(ABC):
     @abstractmethod
     def notes(self) -> Iterator[str]:
         """What a reader must know of how they ran."""
+
+    def flags(self) -> Collection[str]:
+        """Reasons for doubt."""
+        return ()
 
     @abstractmethod
     def close(self) -> None:

@@ -134,9 +134,11 @@ class Comparison:
         make: Callable[[], Slots],
         setup: Setup,
         verify: Callable[[Sequence[str]], object] = lambda _: None,
+        flags: Callable[[], Collection[str]] = tuple,
     ) -> None:
         """See `measure`; `verify` is called after the rounds of each visit with the names that were
-        timed, and raises `ArmFailedError` for one whose results are wrong by then.
+        timed, and raises `ArmFailedError` for one whose results are wrong by then. `flags` are then
+        the visit's too.
         """
         check_names(names)
         for control in setup.controls:
@@ -147,7 +149,7 @@ class Comparison:
         self.ended = False
         """Whether all arms are decided, or the time is spent."""
         self._last = False
-        self._make, self._verify = make, verify
+        self._make, self._verify, self._flags = make, verify, flags
         self._patience = ContentionWait(
             setup.threads,
             min(CONTENTION_S, CONTENTION_SHARE * setup.time_s),
@@ -322,7 +324,8 @@ class Comparison:
                 clock=setup.clock,
             )
         samples = samples.model_copy(update={"inner": tuple(loop.inner for loop in loops)})
-        return VisitRecord(samples, seen.flags, seen.readings, started, time.time())
+        flags = (*seen.flags, *self._flags())
+        return VisitRecord(samples, flags, seen.readings, started, time.time())
 
     def result(self, notes: Sequence[str] = ()) -> Result:
         """What all visits so far show."""

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -21,10 +21,13 @@ from orchestrator.api.result import ArmSource
 from sweeps.errors import UserError
 from sweeps.model.identity import digest
 from sweeps.text.compared import short_time
-from workers.measure.results import first_difference
+from workers.measure.results import NotComparableError, first_difference
 from workers.measure.timer import SampleTime
 
 Values = Mapping[str, float]
+ALL_THE_SAME = "--no-check: compare them all the same"
+LOAD_S = 300.0
+"""What starting a process and importing an arm's libraries may take, beside the time limit."""
 
 
 class FunctionOf(NamedTuple):
@@ -77,12 +80,21 @@ class FunctionArms(Arms):
     """Arms in fresh processes for each visit, unless these take long to load."""
 
     def __init__(
-        self, arms: Sequence[FunctionArm], fresh_s: float, timeout_s: float, *, check: bool
+        self,
+        arms: Sequence[FunctionArm],
+        fresh_s: float,
+        timeout_s: float,
+        *,
+        check: bool,
+        fresh_inputs: bool = False,
     ) -> None:
-        """`fresh_s` is what loading may take for processes to be fresh in each visit."""
+        """`fresh_s` is what loading may take for processes to be fresh in each visit; with
+        `fresh_inputs` each call has inputs of its own.
+        """
         self.names = [arm.label for arm in arms]
         self._arms, self._timeout_s, self._check = arms, timeout_s, check
-        self._fresh_s = fresh_s
+        self._fresh_s, self._fresh_inputs = fresh_s, fresh_inputs
+        self._cached: set[str] = set()
         self._values: Values = {}
         self._processes: list[MeasuredProcess] = []
         self._loaded: list[_Loaded] = []
@@ -129,13 +141,17 @@ class FunctionArms(Arms):
         for arm in self._loaded if self._check else ():
             if arm.label not in names:
                 continue
-            result = _restored(self._ask(arm, "result"))
-            first, old = expected.setdefault(groups[arm.label], (arm.label, result))
-            if (difference := first_difference(old, result)) is not None:
+            data = self._ask(arm, "result")
+            try:
+                result = restored(data)
+                first, old = expected.setdefault(groups[arm.label], (arm.label, result))
+                difference = first_difference(old, result)
+            except NotComparableError as error:
+                raise self._failure(arm.label, f"{error} ({ALL_THE_SAME})") from None
+            if difference is not None:
                 raise self._failure(
                     arm.label,
-                    f"its result{when} is not that of {first}: {difference}"
-                    " (--no-check: compare them all the same)",
+                    f"its result{when} is not that of {first}: {difference} ({ALL_THE_SAME})",
                 )
 
     def _load(self) -> None:
@@ -155,10 +171,10 @@ class FunctionArms(Arms):
             _send_loading(process, group)
         for process, group in zip(started, groups, strict=True):
             first = group[0]
-            self._receive(process, first.label)
+            self._receive(process, first.label, LOAD_S)
             for index, arm in enumerate(group):
                 try:
-                    self._receive(process, arm.label)
+                    self._receive(process, arm.label, LOAD_S)
                 except ArmFailedError:
                     if index == 0:
                         raise
@@ -187,14 +203,15 @@ class FunctionArms(Arms):
         return self._receive(arm.process, arm.label)
 
     def _time(self, arm: _Loaded, inner: int) -> SampleTime:
-        arm.process.send(do="time", index=arm.number, inner=inner)
-        reply = self._receive(arm.process, arm.label)
-        assert isinstance(reply, list)
-        return SampleTime(*reply)
+        arm.process.send(do="time", index=arm.number, inner=inner, fresh=self._fresh_inputs)
+        taken, cached = cast(tuple[list[float], bool], self._receive(arm.process, arm.label))
+        if cached:
+            self._cached.add(arm.label)
+        return SampleTime(*taken)
 
-    def _receive(self, process: MeasuredProcess, label: str) -> object:
+    def _receive(self, process: MeasuredProcess, label: str, more_s: float = 0.0) -> object:
         try:
-            return process.receive(self._timeout_s)
+            return process.receive(self._timeout_s + more_s)
         except FailedError as failed:
             raise self._failure(label, str(failed)) from None
 
@@ -215,8 +232,15 @@ class FunctionArms(Arms):
             if file.is_file()
         }
 
+    def flags(self) -> set[str]:
+        """Reasons for doubt."""
+        return {"cached_result"} if self._cached else set()
+
     def notes(self) -> Iterator[str]:
         """What a reader must know of how they ran."""
+        yield "Garbage is collected between the samples, not while functions are timed"
+        for label in sorted(self._cached):
+            yield f"{label} returned one object again, far quicker than at its first call"
         if self._loads_s[0] <= self._fresh_s:
             yield "Functions run in fresh processes for each visit, one at a time"
         else:
@@ -265,14 +289,27 @@ def default_python() -> str:
     return str(active) if "VIRTUAL_ENV" in os.environ and active.exists() else sys.executable
 
 
-def _restored(data: Any) -> object:
+class _Array(NamedTuple):
+    """An array that another process sent."""
+
+    values: np.ndarray[Any, Any]
+    dtype: str
+    """As it was there, such as `torch.bfloat16`."""
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray[Any, Any]:
+        return self.values
+
+
+def restored(data: Any) -> object:
     """A result from what `measured_functions.plain` made of it."""
     kind, *parts = data
     if kind == "array":
-        dtype, shape, values = parts
-        return np.frombuffer(base64.b64decode(values), dtype).reshape(shape)
+        stored, shape, values, dtype = parts
+        return _Array(np.frombuffer(base64.b64decode(values), stored).reshape(shape), dtype)
     if kind == "list":
-        return [_restored(each) for each in parts[0]]
+        return [restored(each) for each in parts[0]]
     if kind == "dict":
-        return {name: _restored(each) for name, each in parts[0]}
+        return {name: restored(each) for name, each in parts[0]}
+    if kind == "refused":
+        raise NotComparableError(f"its result holds a {parts[0]}, which has no comparison")
     return base64.b64decode(parts[0]) if kind == "bytes" else parts[0]

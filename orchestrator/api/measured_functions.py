@@ -19,13 +19,13 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from time import perf_counter  # the module's may be replaced by the user's code
-from types import ModuleType
-from typing import TypeVar
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar
 
 Returned = TypeVar("Returned")
 Arguments = tuple[tuple[object, ...], dict[str, object]]
 OWN = str(Path(__file__).parent)
+TIMER = Path(__file__).parents[2] / "workers" / "measure" / "timer.py"
 LINE = 300
 """Characters of an error's message that are returned."""
 DEPTH = 20
@@ -54,10 +54,12 @@ class Functions:
 
     def __init__(self) -> None:
         self._numbers = itertools.count()
+        self._timer = _load(TIMER, next(self._numbers))
         self._functions: list[list[Callable[..., object]]] = []
         """Of each slot the function, and the one that makes its arguments, if given."""
-        self._arguments: list[Arguments] = []
-        self._steps: list[Callable[[], object]] = []
+        self._inputs: list[Callable[[], Arguments]] = []
+        """Makes other arguments for each slot."""
+        self._calls: list[Any] = []
 
     def search(self, folders: list[str], root: str | None, tree: str | None) -> None:
         """Put folders first on the path of imports. Of a `tree` of another revision of `root`,
@@ -84,71 +86,64 @@ class Functions:
         tuple of positional or a dict of named ones, or one; without `inputs` the place itself.
         Where `inputs` returns other values at each call, all slots have copies of the first ones.
         """
-        self._arguments, self._steps = [], []
-        for function, *inputs in self._functions:
-            made: Arguments = ((), {**values})
-            if inputs:
-                made = _made(inputs[0], values)
-            if self._arguments and plain(made) != plain(self._arguments[0]):
-                made = _called("copying its arguments", lambda: copy.deepcopy(self._arguments[0]))
-            self._arguments.append(made)
-            self._steps.append(functools.partial(function, *made[0], **made[1]))
+        first_s = [call.first_s for call in self._calls] or [0.0] * len(self._functions)
+        self._inputs, self._calls = [], []
+        for index, (function, *inputs) in enumerate(self._functions):
+            make = functools.partial(_made, inputs, values, itertools.count())
+            made = make()
+            if self._calls and plain(made) != plain(self._calls[0].inputs):
+                first = self._calls[0].inputs
+                made = _called("copying its arguments", functools.partial(copy.deepcopy, first))
+            self._inputs.append(make)
+            self._calls.append(self._timer.RepeatedCall(function, made, first_s[index]))
         os.dup2(1, 2)  # what the functions print goes nowhere
         gc.collect()
 
     def result(self, index: int) -> object:
         """What a function returns, as data. Raises where it changes its arguments."""
-        before = plain(self._arguments[index])
-        result = plain(_called("it", self._steps[index]))
-        if plain(self._arguments[index]) != before:
+        call = self._calls[index]
+        before = plain(call.inputs)
+        result = plain(_called("it", call))
+        if plain(call.inputs) != before:
             raise Failed("it changes its arguments, so that the next call would do other work")
         return result
 
-    def time(self, index: int, inner: int) -> tuple[float, float | None]:
-        """Seconds per call of `inner` in a row, by the clock and between CUDA events."""
-        step = self._steps[index]
-        torch = sys.modules.get("torch")
-        cuda = torch.cuda if torch is not None and torch.cuda.is_initialized() else None
+    def time(
+        self, index: int, inner: int, *, fresh: bool
+    ) -> tuple[tuple[float, float | None], bool]:
+        """Seconds per call of `inner` in a row, by the clock and between CUDA events, and whether
+        results may be cached; with `fresh` each call has inputs of its own.
+        """
+        torch, call = sys.modules.get("torch"), self._calls[index]
+        on_gpu = torch is not None and torch.cuda.is_initialized()
+        clock = self._timer.stopwatch("cuda" if on_gpu else "cpu")
+        make = self._inputs[index] if fresh else None
         gc.disable()
         try:
-            return _called("it", functools.partial(_timed, step, inner, cuda))
+            taken = _called("it", functools.partial(call.time, clock, inner, make))
+            return taken, _called("it", functools.partial(call.may_be_cached, taken[0]))
         finally:
             gc.enable()
 
 
-def _made(inputs: Callable[..., object], values: dict[str, float]) -> Arguments:
-    """The arguments that a function of the user makes, from the same seeds at each call."""
-    random.seed(0)
+def _made(
+    inputs: list[Callable[..., object]], values: dict[str, float], seeds: Iterator[int]
+) -> Arguments:
+    """The arguments that a function of the user makes, from the next seed; without one `values`."""
+    if not inputs:
+        return (), {**values}
+    seed = next(seeds)
+    random.seed(seed)
     with contextlib.suppress(KeyError):
-        sys.modules["numpy"].random.seed(0)
+        sys.modules["numpy"].random.seed(seed)
     with contextlib.suppress(KeyError):
-        sys.modules["torch"].manual_seed(0)
-    made = _called("the inputs", functools.partial(inputs, **values))
+        sys.modules["torch"].manual_seed(seed)
+    made = _called("the inputs", functools.partial(inputs[0], **values))
     if made is None:
         raise Failed("--inputs returns nothing: it must return the arguments")
     if isinstance(made, dict):
         return (), made
     return made if isinstance(made, tuple) else (made,), {}
-
-
-def _timed(
-    step: Callable[[], object], inner: int, cuda: ModuleType | None
-) -> tuple[float, float | None]:
-    repeats = itertools.repeat(None, inner)
-    if cuda is None:
-        start = perf_counter()
-        for _ in repeats:
-            step()
-        return (perf_counter() - start) / inner, None
-    began, ended = (cuda.Event(enable_timing=True) for _ in range(2))
-    cuda.synchronize()
-    start = perf_counter()
-    began.record()
-    for _ in repeats:
-        step()
-    ended.record()
-    cuda.synchronize()
-    return (perf_counter() - start) / inner, began.elapsed_time(ended) / 1e3 / inner
 
 
 def _called(what: str, call: Callable[[], Returned]) -> Returned:
@@ -157,7 +152,8 @@ def _called(what: str, call: Callable[[], Returned]) -> Returned:
         return call()
     except (Exception, SystemExit) as error:
         places = traceback.extract_tb(error.__traceback__)
-        users = [each for each in places if not each.filename.startswith((OWN, "<"))]
+        ours = (OWN, str(TIMER), "<")
+        users = [each for each in places if not each.filename.startswith(ours)]
         where = f" ({Path(users[-1].filename).name}:{users[-1].lineno})" if users else ""
         text = f"{type(error).__name__}: {error}".partition("\n")[0][:LINE]
         raise Failed(f"{what} raises {text}{where}") from error
@@ -200,38 +196,61 @@ def _own(file: str, root: str) -> bool:
     )
 
 
-def plain(value: object, depth: int = 0) -> object:
+def plain(value: object) -> object:
     """A result as data that JSON holds: a list of its kind and its parts. Arrays and tensors as
-    their bytes; of an object of another kind its fields, else only the name of its type.
+    their bytes; of an object its attributes, or what it prints where it can be compared; of another
+    one that it is refused, by the name of its type.
     """
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return ["value", value]
-    if isinstance(value, (bytes, bytearray)):
-        return ["bytes", base64.b64encode(value).decode()]
+    try:
+        return _plain(value, 0)
+    except RecursionError:
+        return ["refused", f"{type(value).__qualname__}, nested deeper than {DEPTH}"]
+
+
+def _plain(value: object, depth: int) -> object:
+    if depth > DEPTH:
+        raise RecursionError
     if (array := _array(value)) is not None:
         return array
     if isinstance(value, (set, frozenset)):
         value = sorted(value, key=repr)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-    inside = functools.partial(plain, depth=depth + 1)
-    if depth < DEPTH and isinstance(value, (list, tuple)):
-        return ["list", [inside(each) for each in value]]
-    if depth < DEPTH and isinstance(value, Mapping):
-        return ["dict", [[repr(key), inside(each)] for key, each in value.items()]]
-    return ["value", f"<{type(value).__qualname__}>"]
+    elif hasattr(value, "__dict__") and not isinstance(
+        value, (type, FunctionType, ModuleType, Mapping, list, tuple)
+    ):
+        value = {"its type": type(value).__qualname__, **vars(value)}
+    inside, kind = functools.partial(_plain, depth=depth + 1), type(value)
+    if isinstance(value, (bytes, bytearray)):
+        found: list[object] = ["bytes", base64.b64encode(value).decode()]
+    elif isinstance(value, (list, tuple)):
+        found = ["list", [inside(each) for each in value]]
+    elif isinstance(value, Mapping):
+        found = ["dict", [[repr(key), inside(each)] for key, each in value.items()]]
+    elif value is None or isinstance(value, (bool, int, float, str, type)):
+        found = ["value", value.__qualname__ if isinstance(value, type) else value]
+    elif object.__eq__ is kind.__eq__ or object.__repr__ is kind.__repr__:
+        found = ["refused", kind.__qualname__]
+    else:
+        found = ["value", repr(value)]
+    return found
 
 
 def _array(value: object) -> object:
     """What NumPy reads as an array of numbers; torch's own dtypes as float32."""
-    torch = sys.modules.get("torch")
+    torch, dtype = sys.modules.get("torch"), str(getattr(value, "dtype", type(value).__name__))
     if torch is not None and isinstance(value, torch.Tensor):
         tensor = value.detach().to("cpu")
-        value = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+        tensor = tensor.to_dense() if tensor.layout != torch.strided else tensor
+        try:
+            value = tensor.numpy()
+        except TypeError:  # a dtype that NumPy lacks
+            value = tensor.float().numpy()
     numpy = sys.modules.get("numpy")
     if numpy is None or not (hasattr(value, "__array__") or isinstance(value, complex)):
         return None
     array = numpy.asarray(value)
     if array.dtype.kind not in "biufc":  # objects, texts, dates
-        return plain(array.astype(str).tolist())
-    return ["array", array.dtype.str, array.shape, base64.b64encode(array.tobytes()).decode()]
+        return _plain(array.astype(str).tolist(), 0)
+    data = base64.b64encode(array.tobytes()).decode()
+    return ["array", array.dtype.str, array.shape, data, dtype]
