@@ -290,7 +290,9 @@ def measure_points(
             )
             calls.run_once()
             setup = replace(request.setup, device=calls.device, values=values, threads=_threads())
-            comparison = Comparison(list(functions), calls.make, setup, calls.verify, calls.flags)
+            comparison = Comparison(
+                list(functions), calls.make, setup, calls.verify, flags=calls.flags
+            )
             comparison.visit()
             made.append((calls, comparison))
             progress(len(made) / len(request.points) * comparison.share_done)
@@ -400,14 +402,11 @@ def _reads_shared_data(function: Callable[..., Any]) -> bool:
     """Whether it reads containers, arrays or tensors that are no input: in its closure, in globals
     or bound to it.
     """
-    bound = [getattr(function, "__self__", None)]
-    while isinstance(function, partial):
-        bound += [*function.args, *function.keywords.values()]
-        function = function.func
+    values = [getattr(function, "__self__", None), *getattr(function, "args", ())]
     with contextlib.suppress(TypeError):  # it is not written in Python
         read = inspect.getclosurevars(function)
-        bound += [*read.nonlocals.values(), *read.globals.values()]
-    return any(hasattr(each, "__len__") and not isinstance(each, str | type) for each in bound)
+        values += [*read.nonlocals.values(), *read.globals.values()]
+    return any(hasattr(value, "__len__") and not isinstance(value, str | type) for value in values)
 
 
 def _resident_bytes() -> int:

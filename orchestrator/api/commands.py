@@ -187,6 +187,10 @@ class Arms(ABC):
         """Reasons for doubt."""
         return ()
 
+    def fault(self) -> str:
+        """Why nothing may be concluded; empty if something may."""
+        return ""
+
     @abstractmethod
     def close(self) -> None:
         """End what was started."""

@@ -134,11 +134,13 @@ class Comparison:
         make: Callable[[], Slots],
         setup: Setup,
         verify: Callable[[Sequence[str]], object] = lambda _: None,
+        *,
         flags: Callable[[], Collection[str]] = tuple,
+        fault: Callable[[], str] = str,
     ) -> None:
         """See `measure`; `verify` is called after the rounds of each visit with the names that were
         timed, and raises `ArmFailedError` for one whose results are wrong by then. `flags` are then
-        the visit's too.
+        the visit's too, and `fault` states why nothing may be concluded.
         """
         check_names(names)
         for control in setup.controls:
@@ -149,7 +151,7 @@ class Comparison:
         self.ended = False
         """Whether all arms are decided, or the time is spent."""
         self._last = False
-        self._make, self._verify, self._flags = make, verify, flags
+        self._make, self._verify, self._flags, self._fault = make, verify, flags, fault
         self._patience = ContentionWait(
             setup.threads,
             min(CONTENTION_S, CONTENTION_SHARE * setup.time_s),
@@ -346,7 +348,7 @@ class Comparison:
             )
             for name, (pooling, uneven) in pooled.items()
         }
-        void = "" if right else "the machine was slowed in every visit"
+        void = self._fault() or ("" if right else "the machine was slowed in every visit")
         for pair in self.setup.controls.items():
             void = self._control_fault(*pair, used, alpha) or void
         if void:

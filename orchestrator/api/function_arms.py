@@ -7,7 +7,6 @@ import copy
 import os
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -103,12 +102,12 @@ class FunctionArms(Arms):
         self._apart = False
         """Whether each slot has a process, as a file cannot be loaded twice in one."""
         self._checked = False
-        self._foreign: dict[str, set[str]] = defaultdict(set)
+        self._fault = ""
 
     def at(self, values: Values) -> Self:
         """The same at a place of the axes, in the same processes."""
         place = copy.copy(self)
-        place._values = values
+        place._values, place._cached = values, set()
         return place
 
     def slots(self) -> list[Slot]:
@@ -125,6 +124,14 @@ class FunctionArms(Arms):
         if not self._checked:
             self.verify(self.names)
             self._checked = True
+            for arm in self._loaded if self._arms[0].tree else ():
+                arm.process.send(do="foreign")
+                files = cast(dict[str, str], self._receive(arm.process, arm.label))
+                for module, file in sorted(files.items())[:1]:
+                    self._fault = (
+                        f"{arm.label} imports {module} from {file}, not from its revision: let"
+                        " --setup install it in each tree, or put its folder on PYTHONPATH"
+                    )
         loaded = iter(self._loaded)
         return [
             partial(self._refuse, name)
@@ -183,10 +190,6 @@ class FunctionArms(Arms):
                     self._load()
                     return
                 self._loaded.append(_Loaded(arm.label, process, index))
-            if first.root is not None:
-                foreign = self._receive(process, first.label)
-                assert isinstance(foreign, list)
-                self._foreign[first.label].update(foreign)
         self._loads_s.append(time.monotonic() - began)
 
     def _refuse(self, label: str, _: int) -> SampleTime:
@@ -232,6 +235,10 @@ class FunctionArms(Arms):
             if file.is_file()
         }
 
+    def fault(self) -> str:
+        """Why nothing may be concluded; empty if something may."""
+        return self._fault
+
     def flags(self) -> set[str]:
         """Reasons for doubt."""
         return {"cached_result"} if self._cached else set()
@@ -248,11 +255,6 @@ class FunctionArms(Arms):
                 f"Loading takes {short_time(self._loads_s[0])}, so that processes stay for all"
                 " visits: by how much processes differ is not in the interval"
             )
-        for label, files in self._foreign.items():
-            if files:
-                yield (
-                    f"{label} imports {min(files)} from the working copy, and not from its revision"
-                )
 
     def close(self) -> None:
         """End the processes."""
@@ -275,8 +277,6 @@ def _send_loading(process: MeasuredProcess, arms: Sequence[FunctionArm]) -> None
     )
     for slot in slots:
         process.send(do="load", functions=slot)
-    if first.root is not None:
-        process.send(do="foreign", root=_text(first.root))
 
 
 def _text(path: Path | None) -> str | None:

@@ -55,6 +55,8 @@ class Functions:
     def __init__(self) -> None:
         self._numbers = itertools.count()
         self._timer = _load(TIMER, next(self._numbers))
+        self._trees = "", Path()
+        """The root of the user's work tree, and the tree of the revision."""
         self._functions: list[list[Callable[..., object]]] = []
         """Of each slot the function, and the one that makes its arguments, if given."""
         self._inputs: list[Callable[[], Arguments]] = []
@@ -66,7 +68,8 @@ class Functions:
         what would be imported from there comes from the tree.
         """
         if root is not None and tree is not None:
-            sys.path[:] = [_moved(entry, root, Path(tree)) for entry in sys.path]
+            self._trees = root, Path(tree)
+            sys.path[:] = [_moved(entry, *self._trees) for entry in sys.path]
         sys.path[:0] = dict.fromkeys(folders)
 
     def load(self, functions: list[tuple[str, str]]) -> None:
@@ -76,26 +79,37 @@ class Functions:
         modules = {file: _load(Path(file), next(self._numbers)) for file, _ in functions}
         self._functions.append([_attribute(modules[file], file, name) for file, name in functions])
 
-    def foreign(self, root: str) -> list[str]:
-        """Files below `root` that were imported."""
-        files = {getattr(each, "__file__", None) for each in list(sys.modules.values())}
-        return sorted(file for file in files if file and _own(file, root))
+    def foreign(self) -> dict[str, str]:
+        """The files of imported modules, by name, that are not from the tree though it has the
+        module.
+        """
+        root, tree = self._trees
+        found = {}
+        for name, module in list(sys.modules.items()):
+            file, inside = getattr(module, "__file__", None), name.replace(".", "/")
+            if not file or Path(file).is_relative_to(tree):
+                continue
+            places = [f"src/{inside}.py", f"src/{inside}/__init__.py"]
+            if _own(file, root):
+                places.append(os.path.relpath(file, root))
+            if any((tree / place).is_file() for place in places):
+                found[name] = file
+        return found
 
     def build(self, values: dict[str, float]) -> None:
         """Make the arguments of each slot at one place of the axes: what its `inputs` returns, a
         tuple of positional or a dict of named ones, or one; without `inputs` the place itself.
         Where `inputs` returns other values at each call, all slots have copies of the first ones.
         """
-        first_s = [call.first_s for call in self._calls] or [0.0] * len(self._functions)
         self._inputs, self._calls = [], []
-        for index, (function, *inputs) in enumerate(self._functions):
+        for function, *inputs in self._functions:
             make = functools.partial(_made, inputs, values, itertools.count())
             made = make()
             if self._calls and plain(made) != plain(self._calls[0].inputs):
                 first = self._calls[0].inputs
                 made = _called("copying its arguments", functools.partial(copy.deepcopy, first))
             self._inputs.append(make)
-            self._calls.append(self._timer.RepeatedCall(function, made, first_s[index]))
+            self._calls.append(self._timer.RepeatedCall(function, made))
         os.dup2(1, 2)  # what the functions print goes nowhere
         gc.collect()
 

@@ -198,7 +198,9 @@ def _measured(arms: "Sequence[Arms]", setups: "Sequence[Setup]") -> "list[Result
     quantile(0.05, 1.0)  # loads SciPy before the time starts
     show = progress_bar()
     places = [
-        Comparison(found.names, found.slots, setup, found.verify, found.flags)
+        Comparison(
+            found.names, found.slots, setup, found.verify, flags=found.flags, fault=found.fault
+        )
         for found, setup in zip(arms, setups, strict=True)
     ]
     try:

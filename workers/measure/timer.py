@@ -159,20 +159,19 @@ class RepeatedCall:
         self, clock: Stopwatch, inner: int, make: Callable[[], FunctionInputs] | None = None
     ) -> SampleTime:
         """Seconds per call of `inner` in a row; where `make` is given it makes the inputs of each
-        call, outside of the time.
+        call, outside of the time, which is wall time alone.
         """
         if self._step is None:
             self()
         if make is None:
             return clock(self._step or self, inner)
-        wall, device = 0.0, 0.0
+        wall = 0.0
         for done in range(0, inner, FRESH_CALLS):
             number = min(FRESH_CALLS, inner - done)
             calls = [self._with(make()) for _ in range(number)]
             taken = clock(lambda calls=calls: calls.pop()(), number)  # type: ignore[misc]
-            wall += taken.wall * number / inner
-            device += (taken.device or 0.0) * number / inner
-        return SampleTime(wall, device or None)
+            wall += taken.wall * number
+        return SampleTime(wall / inner, None)
 
     def may_be_cached(self, later_s: float) -> bool:
         """Whether later calls, of `later_s`, are far quicker than the first one was and return the
@@ -191,7 +190,7 @@ def completion(result: Any) -> Callable[[Any], Any] | None:
     complete: Callable[[Any], Any] | None = None
     if isinstance(result, (types.GeneratorType, map, filter, zip)):
         complete = list
-    elif isinstance(result, types.CoroutineType) or hasattr(result, "_asyncio_future_blocking"):
+    elif hasattr(result, "__await__"):
         complete = _awaited
     elif isinstance(result, types.AsyncGeneratorType):
         complete = _listed
