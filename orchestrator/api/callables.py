@@ -231,10 +231,6 @@ class Calls:
             if name != baseline and (found := _checked(self.check, old, new)):
                 raise DifferentResultsError(name, f"differs from {baseline}{when}: {found}")
 
-    def flags(self) -> set[str]:
-        """Reasons for doubt."""
-        return {"cached_result"} if self.cached else set()
-
     def later_notes(self) -> Iterator[str]:
         """What the timed rounds showed."""
         for name in self.cached:
@@ -291,7 +287,7 @@ def measure_points(
             calls.run_once()
             setup = replace(request.setup, device=calls.device, values=values, threads=_threads())
             comparison = Comparison(
-                list(functions), calls.make, setup, calls.verify, flags=calls.flags
+                list(functions), calls.make, setup, calls.verify, cached=calls.cached
             )
             comparison.visit()
             made.append((calls, comparison))

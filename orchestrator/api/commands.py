@@ -162,6 +162,8 @@ class Arms(ABC):
 
     names: list[str]
     """The baseline first."""
+    cached: Collection[str] = ()
+    """Names of arms that seem to keep their results."""
 
     @abstractmethod
     def slots(self) -> list[Slot]:
@@ -182,10 +184,6 @@ class Arms(ABC):
     @abstractmethod
     def notes(self) -> Iterator[str]:
         """What a reader must know of how they ran."""
-
-    def flags(self) -> Collection[str]:
-        """Reasons for doubt."""
-        return ()
 
     def fault(self) -> str:
         """Why nothing may be concluded; empty if something may."""

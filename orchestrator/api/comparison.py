@@ -135,12 +135,12 @@ class Comparison:
         setup: Setup,
         verify: Callable[[Sequence[str]], object] = lambda _: None,
         *,
-        flags: Callable[[], Collection[str]] = tuple,
+        cached: Collection[str] = (),
         fault: Callable[[], str] = str,
     ) -> None:
         """See `measure`; `verify` is called after the rounds of each visit with the names that were
-        timed, and raises `ArmFailedError` for one whose results are wrong by then. `flags` are then
-        the visit's too, and `fault` states why nothing may be concluded.
+        timed, and raises `ArmFailedError` for one whose results are wrong by then. `cached` has the
+        arms that seem to keep their results so far; `fault` states why nothing may be concluded.
         """
         check_names(names)
         for control in setup.controls:
@@ -151,7 +151,7 @@ class Comparison:
         self.ended = False
         """Whether all arms are decided, or the time is spent."""
         self._last = False
-        self._make, self._verify, self._flags, self._fault = make, verify, flags, fault
+        self._make, self._verify, self._cached, self._fault = make, verify, cached, fault
         self._patience = ContentionWait(
             setup.threads,
             min(CONTENTION_S, CONTENTION_SHARE * setup.time_s),
@@ -326,7 +326,7 @@ class Comparison:
                 clock=setup.clock,
             )
         samples = samples.model_copy(update={"inner": tuple(loop.inner for loop in loops)})
-        flags = (*seen.flags, *self._flags())
+        flags = (*seen.flags, "cached_result") if self._cached else seen.flags
         return VisitRecord(samples, flags, seen.readings, started, time.time())
 
     def result(self, notes: Sequence[str] = ()) -> Result:

@@ -24,7 +24,6 @@ from workers.measure.results import NotComparableError, first_difference
 from workers.measure.timer import SampleTime
 
 Values = Mapping[str, float]
-ALL_THE_SAME = "--no-check: compare them all the same"
 LOAD_S = 300.0
 """What starting a process and importing an arm's libraries may take, beside the time limit."""
 
@@ -93,7 +92,7 @@ class FunctionArms(Arms):
         self.names = [arm.label for arm in arms]
         self._arms, self._timeout_s, self._check = arms, timeout_s, check
         self._fresh_s, self._fresh_inputs = fresh_s, fresh_inputs
-        self._cached: set[str] = set()
+        self.cached: set[str] = set()
         self._values: Values = {}
         self._processes: list[MeasuredProcess] = []
         self._loaded: list[_Loaded] = []
@@ -107,7 +106,7 @@ class FunctionArms(Arms):
     def at(self, values: Values) -> Self:
         """The same at a place of the axes, in the same processes."""
         place = copy.copy(self)
-        place._values, place._cached = values, set()
+        place._values, place.cached = values, set()
         return place
 
     def slots(self) -> list[Slot]:
@@ -152,13 +151,14 @@ class FunctionArms(Arms):
             try:
                 result = restored(data)
                 first, old = expected.setdefault(groups[arm.label], (arm.label, result))
-                difference = first_difference(old, result)
+                fault = first_difference(old, result) or ""
+                fault = fault and f"is not that of {first}: {fault}"
             except NotComparableError as error:
-                raise self._failure(arm.label, f"{error} ({ALL_THE_SAME})") from None
-            if difference is not None:
+                fault = str(error)
+            if fault:
                 raise self._failure(
                     arm.label,
-                    f"its result{when} is not that of {first}: {difference} ({ALL_THE_SAME})",
+                    f"its result{when} {fault} (--no-check: compare them all the same)",
                 )
 
     def _load(self) -> None:
@@ -209,7 +209,7 @@ class FunctionArms(Arms):
         arm.process.send(do="time", index=arm.number, inner=inner, fresh=self._fresh_inputs)
         taken, cached = cast(tuple[list[float], bool], self._receive(arm.process, arm.label))
         if cached:
-            self._cached.add(arm.label)
+            self.cached.add(arm.label)
         return SampleTime(*taken)
 
     def _receive(self, process: MeasuredProcess, label: str, more_s: float = 0.0) -> object:
@@ -239,14 +239,10 @@ class FunctionArms(Arms):
         """Why nothing may be concluded; empty if something may."""
         return self._fault
 
-    def flags(self) -> set[str]:
-        """Reasons for doubt."""
-        return {"cached_result"} if self._cached else set()
-
     def notes(self) -> Iterator[str]:
         """What a reader must know of how they ran."""
         yield "Garbage is collected between the samples, not while functions are timed"
-        for label in sorted(self._cached):
+        for label in sorted(self.cached):
             yield f"{label} returned one object again, far quicker than at its first call"
         if self._loads_s[0] <= self._fresh_s:
             yield "Functions run in fresh processes for each visit, one at a time"
@@ -311,5 +307,5 @@ def restored(data: Any) -> object:
     if kind == "dict":
         return {name: restored(each) for name, each in parts[0]}
     if kind == "refused":
-        raise NotComparableError(f"its result holds a {parts[0]}, which has no comparison")
+        raise NotComparableError(f"holds a {parts[0]}, which has no comparison")
     return base64.b64decode(parts[0]) if kind == "bytes" else parts[0]

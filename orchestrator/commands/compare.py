@@ -199,7 +199,7 @@ def _measured(arms: "Sequence[Arms]", setups: "Sequence[Setup]") -> "list[Result
     show = progress_bar()
     places = [
         Comparison(
-            found.names, found.slots, setup, found.verify, flags=found.flags, fault=found.fault
+            found.names, found.slots, setup, found.verify, cached=found.cached, fault=found.fault
         )
         for found, setup in zip(arms, setups, strict=True)
     ]

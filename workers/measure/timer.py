@@ -9,9 +9,9 @@ import functools
 import math
 import operator
 import sys
-import time
 import types
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter  # a function of the user may replace that of the module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def resolution() -> float:
     """
     smallest = math.inf
     for _ in range(2000):
-        start = time.perf_counter()
-        while (now := time.perf_counter()) == start:
+        start = perf_counter()
+        while (now := perf_counter()) == start:
             pass
         smallest = min(smallest, now - start)
     return smallest
@@ -86,8 +86,8 @@ def repeat(device: Device, step: TimedStep, seconds: float, fewest: int = 1) -> 
     """Run a step for so many seconds, and so often at least; returns how often. A GPU is waited for
     after every `fewest`.
     """
-    start, runs = time.perf_counter(), 0
-    while runs < fewest or time.perf_counter() - start < seconds:
+    start, runs = perf_counter(), 0
+    while runs < fewest or perf_counter() - start < seconds:
         step()
         runs += 1
         if runs % fewest == 0:
@@ -96,10 +96,10 @@ def repeat(device: Device, step: TimedStep, seconds: float, fewest: int = 1) -> 
 
 
 def _cpu_timing(step: TimedStep, inner: int) -> SampleTime:
-    start = time.perf_counter()
+    start = perf_counter()
     for _ in range(inner):
         step()
-    return SampleTime((time.perf_counter() - start) / inner, None)
+    return SampleTime((perf_counter() - start) / inner, None)
 
 
 def _cuda_stopwatch() -> Stopwatch:
@@ -111,13 +111,13 @@ def _cuda_stopwatch() -> Stopwatch:
 
     def timing(step: TimedStep, inner: int) -> SampleTime:
         torch.cuda.synchronize()
-        start = time.perf_counter()
+        start = perf_counter()
         began.record()
         for _ in range(inner):
             step()
         ended.record()
         torch.cuda.synchronize()
-        wall = time.perf_counter() - start
+        wall = perf_counter() - start
         return SampleTime(wall / inner, began.elapsed_time(ended) / 1e3 / inner)
 
     return timing
@@ -143,12 +143,12 @@ class RepeatedCall:
         """
         if self._step is not None:
             return self._step()
-        start, function = time.perf_counter(), self.function
+        start, function = perf_counter(), self.function
         result = self._with(self.inputs)()
         if (complete := completion(result)) is not None:
             result = complete(result)
             self.function = lambda *args, **named: complete(function(*args, **named))
-        self.first_s = max(self.first_s, time.perf_counter() - start)
+        self.first_s = max(self.first_s, perf_counter() - start)
         self._step = self._with(self.inputs)
         return result
 
