@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import psutil
 
@@ -39,7 +39,7 @@ from workers.errors import TimedOut, alarm
 from workers.measure.descendants import end
 from workers.measure.interleaved import frozen_heap, random_order
 from workers.measure.results import NotComparableError, first_difference, on_gpu
-from workers.measure.timer import SampleTime, Stopwatch, stopwatch
+from workers.measure.timer import RepeatedCall, SampleTime, Stopwatch, stopwatch
 
 ArmFunctions = Mapping[str, Callable[..., Any]]
 Check = Mapping[str, float] | Callable[[Any, Any], object] | None
@@ -109,8 +109,12 @@ class Calls:
         values: Mapping[str, float],
         check: Check,
         mark: Callable[[int], object] = lambda _: None,
+        *,
+        fresh_inputs: bool = False,
     ) -> None:
-        """`mark` is called with the place of the arm that runs next, and -1 after it."""
+        """`mark` is called with the place of the arm that runs next, and -1 after it; with
+        `fresh_inputs` each timed call has inputs of its own.
+        """
         self.functions, self.inputs, self.values = functions, inputs, values
         self.check, self.mark = check, mark
         self.device: Device = "cpu"
@@ -119,26 +123,30 @@ class Calls:
         """Bytes by which the process grew while an arm ran."""
         self._clock: Stopwatch = stopwatch("cpu")
         self._failed: dict[str, str] = {}
-        self._calls: list[Call] = []
-        """Of the visit: what inputs returned, then the copy of each arm."""
+        self._first_s = dict.fromkeys(functions, 0.0)
+        self._make = self._made if fresh_inputs else None
+        self.cached: dict[str, None] = {}
+        """Arms whose results may be cached."""
+        self._visit: tuple[Call, list[RepeatedCall]] = Call((), {}), []
+        """What inputs returned, and the calls of each slot."""
 
     def make(self) -> list[Slot]:
-        """A slot for each function and a second one for the first. Raises `ArmFailedError` once for
-        each arm that failed the check.
+        """A slot for each function, and then a second one for each. Raises `ArmFailedError` once
+        for each arm that failed the check.
         """
         for name in list(self._failed):
             raise ArmFailedError(name, self._failed.pop(name))
         made = self._made()
-        names = [*self.functions, next(iter(self.functions))]
-        self._calls = [made, *(made.copy() or made for _ in names)]
-        return [self._slot(name, call) for name, call in zip(names, self._calls[1:], strict=True)]
+        names = 2 * list(self.functions)
+        self._visit = made, [self._call(name, made.copy() or made) for name in names]
+        return [self._slot(name, call) for name, call in zip(names, self._visit[1], strict=True)]
 
     def verify(self, names: Sequence[str]) -> None:
         """Compare results and inputs once more, after the rounds of a visit. Raises
         `ArmFailedError`.
         """
         if self.check is not None:
-            made, *calls = self._calls
+            made, calls = self._visit
             pairs = zip(self.functions, calls, strict=False)
             self._compare(
                 {name: self._result(name, call, made) for name, call in pairs if name in names},
@@ -157,7 +165,7 @@ class Calls:
                 self.notes.append("the inputs cannot be copied: all arms share them")
             threads = set(threading.enumerate())
             try:
-                results[name] = self._result(name, call or made, made)
+                results[name] = self._result(name, self._call(name, call or made), made)
             except DifferentResultsError:
                 raise
             except ArmFailedError as error:
@@ -171,14 +179,18 @@ class Calls:
             self._clock = stopwatch("cuda")
         self._compare(results)
 
-    def _result(self, name: str, call: Call, made: Call) -> Any:
+    def _call(self, name: str, inputs: Call) -> RepeatedCall:
+        return RepeatedCall(self.functions[name], inputs, self._first_s[name])
+
+    def _result(self, name: str, call: RepeatedCall, made: Call) -> Any:
         """What an arm returns. Raises `ArmFailedError`, also where it changes its inputs."""
         try:
             with self._marked(name):
-                result = self.functions[name](*call.args, **call.kwargs)
+                result = call()
         except (Exception, TimedOut) as error:
             raise ArmFailedError(name, failure_text(error)) from None
-        if self.check is not None and call is not made and (change := call.change(made)):
+        self._first_s[name], inputs = call.first_s, cast(Call, call.inputs)
+        if self.check is not None and inputs is not made and (change := inputs.change(made)):
             raise DifferentResultsError(
                 name, f"changes its inputs: {change}; let it work on a copy"
             )
@@ -195,13 +207,13 @@ class Calls:
         finally:
             self.mark(-1)
 
-    def _slot(self, name: str, call: Call) -> Slot:
-        step = partial(self.functions[name], *call.args, **call.kwargs)
-
+    def _slot(self, name: str, call: RepeatedCall) -> Slot:
         def run(inner: int) -> SampleTime:
             before = _resident_bytes()
             with self._marked(name):
-                taken = self._clock(step, inner)
+                taken = call.time(self._clock, inner, self._make)
+                if call.may_be_cached(taken.wall):
+                    self.cached[name] = None
             self.grown[name] += _resident_bytes() - before
             return taken
 
@@ -219,7 +231,10 @@ class Calls:
             if name != baseline and (found := _checked(self.check, old, new)):
                 raise DifferentResultsError(name, f"differs from {baseline}{when}: {found}")
 
-    def leaks(self) -> Iterator[str]:
+    def later_notes(self) -> Iterator[str]:
+        """What the timed rounds showed."""
+        for name in self.cached:
+            yield f"{name} returned one object again, far quicker than at its first call"
         for name, size in self.grown.items():
             if size > LEAK_BYTES:
                 yield (
@@ -240,6 +255,8 @@ class Request(NamedTuple):
     check: Check
     limit_s: float
     """After which what still runs has failed."""
+    fresh_inputs: bool
+    """Whether each timed call has inputs of its own."""
 
 
 def measure_points(
@@ -252,12 +269,26 @@ def measure_points(
     """
     made: list[tuple[Calls, Comparison]] = []
     functions, seed = request.functions, request.setup.seed
+    shared = [
+        f"{name} also reads data that cannot be copied: both of its slots share it"
+        for name, function in functions.items()
+        if _reads_shared_data(function)
+    ]
     with _as_it_was() as changes, frozen_heap(), _ended_after(request.limit_s):
         for values in request.points:
-            calls = Calls(functions, request.inputs, values, request.check, mark)
+            calls = Calls(
+                functions,
+                request.inputs,
+                values,
+                request.check,
+                mark,
+                fresh_inputs=request.fresh_inputs,
+            )
             calls.run_once()
             setup = replace(request.setup, device=calls.device, values=values, threads=_threads())
-            comparison = Comparison(list(functions), calls.make, setup, calls.verify)
+            comparison = Comparison(
+                list(functions), calls.make, setup, calls.verify, cached=calls.cached
+            )
             comparison.visit()
             made.append((calls, comparison))
             progress(len(made) / len(request.points) * comparison.share_done)
@@ -268,7 +299,7 @@ def measure_points(
                 left[place].visit()
                 progress(sum(each.share_done for _, each in made) / len(made))
     return [
-        comparison.result([*dict.fromkeys([*calls.notes, *calls.leaks(), *changes])])
+        comparison.result([*dict.fromkeys([*shared, *calls.notes, *calls.later_notes(), *changes])])
         for calls, comparison in made
     ]
 
@@ -281,6 +312,7 @@ def request_of(
     time: str | float,
     check: Check,
     timeout: str | float | None,
+    fresh_inputs: bool,
     **setup: Any,
 ) -> Request:
     """What `compare` and `curve` measure; `time` is that of all points. Raises `ValueError` and
@@ -303,7 +335,7 @@ def request_of(
         sources={name: _source(function) for name, function in functions.items()},
         **setup,
     )
-    return Request(functions, inputs, points, about, check, limit_s)
+    return Request(functions, inputs, points, about, check, limit_s, fresh_inputs)
 
 
 def _seconds(time: str | float) -> float:
@@ -360,6 +392,17 @@ def _source(function: Callable[..., Any]) -> ArmSource:
     except (OSError, TypeError):  # built in, or typed into an interpreter
         file, text = str(getattr(function, "__module__", "")), ""
     return ArmSource(f"{file}:{name}", digest([text, bound]))
+
+
+def _reads_shared_data(function: Callable[..., Any]) -> bool:
+    """Whether it reads containers, arrays or tensors that are no input: in its closure, in globals
+    or bound to it.
+    """
+    values = [getattr(function, "__self__", None), *getattr(function, "args", ())]
+    with contextlib.suppress(TypeError):  # it is not written in Python
+        read = inspect.getclosurevars(function)
+        values += [*read.nonlocals.values(), *read.globals.values()]
+    return any(hasattr(value, "__len__") and not isinstance(value, str | type) for value in values)
 
 
 def _resident_bytes() -> int:

@@ -14,7 +14,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -162,10 +162,12 @@ class Arms(ABC):
 
     names: list[str]
     """The baseline first."""
+    cached: Collection[str] = ()
+    """Names of arms that seem to keep their results."""
 
     @abstractmethod
     def slots(self) -> list[Slot]:
-        """Of one visit, see `comparison.measure`. Raises `ArmFailedError`."""
+        """Of one visit, two for each arm, see `comparison.measure`. Raises `ArmFailedError`."""
 
     @abstractmethod
     def verify(self, names: Sequence[str]) -> None:
@@ -182,6 +184,10 @@ class Arms(ABC):
     @abstractmethod
     def notes(self) -> Iterator[str]:
         """What a reader must know of how they ran."""
+
+    def fault(self) -> str:
+        """Why nothing may be concluded; empty if something may."""
+        return ""
 
     @abstractmethod
     def close(self) -> None:
@@ -221,12 +227,12 @@ class Commands(Arms):
         """Commands that left processes running."""
 
     def slots(self) -> list[Slot]:
-        """What times each command, and the first one once more; before the first visit outputs are
-        compared. Raises `ArmFailedError`.
+        """What times each command, twice; before the first visit outputs are compared. Raises
+        `ArmFailedError`.
         """
         if not self._cpu:
             self.verify([name for name in self.names if name not in self._failed])
-        return [partial(self.time, command) for command in (*self._commands, self._commands[0])]
+        return [partial(self.time, command) for command in 2 * [*self._commands]]
 
     def verify(self, names: Sequence[str]) -> None:
         """Run each command once more and compare their outputs. Raises `ArmFailedError`."""

@@ -84,11 +84,11 @@ def measure(
     """Compare arms with the first of `names`, in about `time_s` seconds, less where all are decided
     earlier; `setup` are the fields of `Setup`.
 
-    `make` prepares one visit: it returns a fresh slot for each name in their order, and one more
-    for the first name, whose difference from the first slot shows the noise. An arm whose slot
-    raises is left out and named in `failures`; `make` may raise `ArmFailedError`. `progress` is
-    called with the share that is done. Raises `ArmFailedError` if the baseline or all other arms
-    fail, and `ValueError` for fewer than two different names.
+    `make` prepares one visit: it returns a fresh slot for each name in their order, and then a
+    second one for each, with data of its own. An arm whose slot raises is left out and named in
+    `failures`; `make` may raise `ArmFailedError`. `progress` is called with the share that is done.
+    Raises `ArmFailedError` if the baseline or all other arms fail, and `ValueError` for fewer than
+    two different names.
     """
     comparison = Comparison(names, make, Setup(**setup))  # type: ignore[arg-type]
     with frozen_heap():
@@ -134,9 +134,13 @@ class Comparison:
         make: Callable[[], Slots],
         setup: Setup,
         verify: Callable[[Sequence[str]], object] = lambda _: None,
+        *,
+        cached: Collection[str] = (),
+        fault: Callable[[], str] = str,
     ) -> None:
         """See `measure`; `verify` is called after the rounds of each visit with the names that were
-        timed, and raises `ArmFailedError` for one whose results are wrong by then.
+        timed, and raises `ArmFailedError` for one whose results are wrong by then. `cached` has the
+        arms that seem to keep their results so far; `fault` states why nothing may be concluded.
         """
         check_names(names)
         for control in setup.controls:
@@ -147,7 +151,7 @@ class Comparison:
         self.ended = False
         """Whether all arms are decided, or the time is spent."""
         self._last = False
-        self._make, self._verify = make, verify
+        self._make, self._verify, self._cached, self._fault = make, verify, cached, fault
         self._patience = ContentionWait(
             setup.threads,
             min(CONTENTION_S, CONTENTION_SHARE * setup.time_s),
@@ -180,7 +184,7 @@ class Comparison:
                     loops = self._warm_up(slots, made_s)
                     self.spent_s = before_s + clock() - began
                     record = self._timed(loops)
-                self._verify([loop.name for loop in loops[:-1]])
+                self._verify([loop.name for loop in loops[: len(loops) // 2]])
                 break
             except (ArmError, ArmFailedError) as error:
                 failed = error.__cause__ if isinstance(error, ArmError) else error
@@ -208,11 +212,8 @@ class Comparison:
         )
 
     def _indices(self) -> list[int]:
-        """Of the slots of a visit the names, without arms that failed, and the baseline once
-        more.
-        """
-        used = [index for index, name in enumerate(self.names) if name not in self._failures]
-        return [*used, 0]
+        """Of the slots of a visit the names, without arms that failed; each has two."""
+        return 2 * [index for index, name in enumerate(self.names) if name not in self._failures]
 
     def _fresh(self) -> Slots:
         """The slots of a visit without arms that failed. Raises `ArmFailedError`."""
@@ -222,9 +223,12 @@ class Comparison:
             except ArmFailedError as error:
                 self._leave_out(error)
                 continue
-            if len(slots) != len(self.names) + 1:
-                raise ValueError(f"make() gave {len(slots)} slots for {len(self.names)} names + 1")
-            return [slots[index] for index in self._indices()[:-1]] + [slots[-1]]
+            if len(slots) != 2 * len(self.names):
+                raise ValueError(
+                    f"make() gave {len(slots)} slots for {len(self.names)} names, not 2 each"
+                )
+            pairs = zip(2 * self.names, slots, strict=True)
+            return [slot for name, slot in pairs if name not in self._failures]
 
     def _leave_out(self, failed: ArmFailedError) -> None:
         """Raises it if nothing is left to compare besides controls."""
@@ -322,7 +326,8 @@ class Comparison:
                 clock=setup.clock,
             )
         samples = samples.model_copy(update={"inner": tuple(loop.inner for loop in loops)})
-        return VisitRecord(samples, seen.flags, seen.readings, started, time.time())
+        flags = (*seen.flags, "cached_result") if self._cached else seen.flags
+        return VisitRecord(samples, flags, seen.readings, started, time.time())
 
     def result(self, notes: Sequence[str] = ()) -> Result:
         """What all visits so far show."""
@@ -343,7 +348,7 @@ class Comparison:
             )
             for name, (pooling, uneven) in pooled.items()
         }
-        void = "" if right else "the machine was slowed in every visit"
+        void = self._fault() or ("" if right else "the machine was slowed in every visit")
         for pair in self.setup.controls.items():
             void = self._control_fault(*pair, used, alpha) or void
         if void:

@@ -7,11 +7,10 @@ import copy
 import os
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -21,10 +20,12 @@ from orchestrator.api.result import ArmSource
 from sweeps.errors import UserError
 from sweeps.model.identity import digest
 from sweeps.text.compared import short_time
-from workers.measure.results import first_difference
+from workers.measure.results import NotComparableError, first_difference
 from workers.measure.timer import SampleTime
 
 Values = Mapping[str, float]
+LOAD_S = 300.0
+"""What starting a process and importing an arm's libraries may take, beside the time limit."""
 
 
 class FunctionOf(NamedTuple):
@@ -77,29 +78,40 @@ class FunctionArms(Arms):
     """Arms in fresh processes for each visit, unless these take long to load."""
 
     def __init__(
-        self, arms: Sequence[FunctionArm], fresh_s: float, timeout_s: float, *, check: bool
+        self,
+        arms: Sequence[FunctionArm],
+        fresh_s: float,
+        timeout_s: float,
+        *,
+        check: bool,
+        fresh_inputs: bool = False,
     ) -> None:
-        """`fresh_s` is what loading may take for processes to be fresh in each visit."""
+        """`fresh_s` is what loading may take for processes to be fresh in each visit; with
+        `fresh_inputs` each call has inputs of its own.
+        """
         self.names = [arm.label for arm in arms]
         self._arms, self._timeout_s, self._check = arms, timeout_s, check
-        self._fresh_s = fresh_s
+        self._fresh_s, self._fresh_inputs = fresh_s, fresh_inputs
+        self.cached: set[str] = set()
         self._values: Values = {}
         self._processes: list[MeasuredProcess] = []
         self._loaded: list[_Loaded] = []
         self._loads_s: list[float] = []
         self._failed: dict[str, str] = {}
+        self._apart = False
+        """Whether each slot has a process, as a file cannot be loaded twice in one."""
         self._checked = False
-        self._foreign: dict[str, set[str]] = defaultdict(set)
+        self._fault = ""
 
     def at(self, values: Values) -> Self:
         """The same at a place of the axes, in the same processes."""
         place = copy.copy(self)
-        place._values = values
+        place._values, place.cached = values, set()
         return place
 
     def slots(self) -> list[Slot]:
-        """What times each function, and the first one once more; before the first visit results are
-        compared. Raises `ArmFailedError`.
+        """What times each function, twice; before the first visit results are compared. Raises
+        `ArmFailedError`.
         """
         if not self._loaded or self._loads_s[0] <= self._fresh_s:
             self._load()
@@ -111,10 +123,21 @@ class FunctionArms(Arms):
         if not self._checked:
             self.verify(self.names)
             self._checked = True
-        loaded = self._loaded
-        slots = {label: partial(self._refuse, label) for label in self._failed}
-        slots |= {arm.label: partial(self._time, arm) for arm in loaded[:-1]}
-        return [*(slots[name] for name in self.names), partial(self._time, loaded[-1])]
+            for arm in self._loaded if self._arms[0].tree else ():
+                arm.process.send(do="foreign")
+                files = cast(dict[str, str], self._receive(arm.process, arm.label))
+                for module, file in sorted(files.items())[:1]:
+                    self._fault = (
+                        f"{arm.label} imports {module} from {file}, not from its revision: let"
+                        " --setup install it in each tree, or put its folder on PYTHONPATH"
+                    )
+        loaded = iter(self._loaded)
+        return [
+            partial(self._refuse, name)
+            if name in self._failed
+            else partial(self._time, next(loaded))
+            for name in 2 * self.names
+        ]
 
     def verify(self, names: Sequence[str]) -> None:
         """Compare results with that of the first arm of the group. Raises `ArmFailedError`."""
@@ -124,21 +147,28 @@ class FunctionArms(Arms):
         for arm in self._loaded if self._check else ():
             if arm.label not in names:
                 continue
-            result = _restored(self._ask(arm, "result"))
-            first, old = expected.setdefault(groups[arm.label], (arm.label, result))
-            if (difference := first_difference(old, result)) is not None:
+            data = self._ask(arm, "result")
+            try:
+                result = restored(data)
+                first, old = expected.setdefault(groups[arm.label], (arm.label, result))
+                fault = first_difference(old, result) or ""
+                fault = fault and f"is not that of {first}: {fault}"
+            except NotComparableError as error:
+                fault = str(error)
+            if fault:
                 raise self._failure(
                     arm.label,
-                    f"its result{when} is not that of {first}: {difference}"
-                    " (--no-check: compare them all the same)",
+                    f"its result{when} {fault} (--no-check: compare them all the same)",
                 )
 
     def _load(self) -> None:
-        """Of one folder in one process, else each in its own; all start at once."""
+        """Two slots of each arm: of one folder in one process, else each in its own; all start at
+        once.
+        """
         self.close()
         began = time.monotonic()
-        arms = [arm for arm in (*self._arms, self._arms[0]) if arm.label not in self._failed]
-        together = len({arm.shared for arm in arms}) == 1
+        arms = 2 * [arm for arm in self._arms if arm.label not in self._failed]
+        together = len({arm.shared for arm in arms}) == 1 and not self._apart
         groups = [arms] if together else [[arm] for arm in arms]
         started = []
         for group in groups:
@@ -148,16 +178,18 @@ class FunctionArms(Arms):
             _send_loading(process, group)
         for process, group in zip(started, groups, strict=True):
             first = group[0]
-            self._receive(process, first.label)
-            for _ in range(0 if first.inputs is None else 1):
-                self._receive(process, first.label)
+            self._receive(process, first.label, LOAD_S)
             for index, arm in enumerate(group):
-                self._receive(process, arm.label)
+                try:
+                    self._receive(process, arm.label, LOAD_S)
+                except ArmFailedError:
+                    if index == 0:
+                        raise
+                    del self._failed[arm.label]
+                    self._apart = True
+                    self._load()
+                    return
                 self._loaded.append(_Loaded(arm.label, process, index))
-            if first.root is not None:
-                foreign = self._receive(process, first.label)
-                assert isinstance(foreign, list)
-                self._foreign[first.label].update(foreign)
         self._loads_s.append(time.monotonic() - began)
 
     def _refuse(self, label: str, _: int) -> SampleTime:
@@ -174,14 +206,15 @@ class FunctionArms(Arms):
         return self._receive(arm.process, arm.label)
 
     def _time(self, arm: _Loaded, inner: int) -> SampleTime:
-        arm.process.send(do="time", index=arm.number, inner=inner)
-        reply = self._receive(arm.process, arm.label)
-        assert isinstance(reply, list)
-        return SampleTime(*reply)
+        arm.process.send(do="time", index=arm.number, inner=inner, fresh=self._fresh_inputs)
+        taken, cached = cast(tuple[list[float], bool], self._receive(arm.process, arm.label))
+        if cached:
+            self.cached.add(arm.label)
+        return SampleTime(*taken)
 
-    def _receive(self, process: MeasuredProcess, label: str) -> object:
+    def _receive(self, process: MeasuredProcess, label: str, more_s: float = 0.0) -> object:
         try:
-            return process.receive(self._timeout_s)
+            return process.receive(self._timeout_s + more_s)
         except FailedError as failed:
             raise self._failure(label, str(failed)) from None
 
@@ -202,8 +235,15 @@ class FunctionArms(Arms):
             if file.is_file()
         }
 
+    def fault(self) -> str:
+        """Why nothing may be concluded; empty if something may."""
+        return self._fault
+
     def notes(self) -> Iterator[str]:
         """What a reader must know of how they ran."""
+        yield "Garbage is collected between the samples, not while functions are timed"
+        for label in sorted(self.cached):
+            yield f"{label} returned one object again, far quicker than at its first call"
         if self._loads_s[0] <= self._fresh_s:
             yield "Functions run in fresh processes for each visit, one at a time"
         else:
@@ -211,11 +251,6 @@ class FunctionArms(Arms):
                 f"Loading takes {short_time(self._loads_s[0])}, so that processes stay for all"
                 " visits: by how much processes differ is not in the interval"
             )
-        for label, files in self._foreign.items():
-            if files:
-                yield (
-                    f"{label} imports {min(files)} from the working copy, and not from its revision"
-                )
 
     def close(self) -> None:
         """End the processes."""
@@ -227,18 +262,17 @@ class FunctionArms(Arms):
 def _send_loading(process: MeasuredProcess, arms: Sequence[FunctionArm]) -> None:
     """The requests that load the functions of a process."""
     first = arms[0]
-    files = [arm.function for arm in arms] + ([] if first.inputs is None else [first.inputs])
-    folders = [str(each.file.parent) for each in files]
+    slots = [
+        [(str(each.file), each.name) for each in (arm.function, arm.inputs) if each is not None]
+        for arm in arms
+    ]
+    folders = [str(Path(file).parent) for slot in slots for file, _ in slot]
     tree = [] if first.tree is None else [str(first.tree)]
     process.send(
         do="search", folders=folders + tree, root=_text(first.root), tree=_text(first.tree)
     )
-    if first.inputs is not None:
-        process.send(do="load", file=str(first.inputs.file), name=first.inputs.name, inputs=True)
-    for arm in arms:
-        process.send(do="load", file=str(arm.function.file), name=arm.function.name)
-    if first.root is not None:
-        process.send(do="foreign", root=_text(first.root))
+    for slot in slots:
+        process.send(do="load", functions=slot)
 
 
 def _text(path: Path | None) -> str | None:
@@ -251,14 +285,27 @@ def default_python() -> str:
     return str(active) if "VIRTUAL_ENV" in os.environ and active.exists() else sys.executable
 
 
-def _restored(data: Any) -> object:
+class _Array(NamedTuple):
+    """An array that another process sent."""
+
+    values: np.ndarray[Any, Any]
+    dtype: str
+    """As it was there, such as `torch.bfloat16`."""
+
+    def __array__(self, dtype: object = None, copy: object = None) -> np.ndarray[Any, Any]:
+        return self.values
+
+
+def restored(data: Any) -> object:
     """A result from what `measured_functions.plain` made of it."""
     kind, *parts = data
     if kind == "array":
-        dtype, shape, values = parts
-        return np.frombuffer(base64.b64decode(values), dtype).reshape(shape)
+        stored, shape, values, dtype = parts
+        return _Array(np.frombuffer(base64.b64decode(values), stored).reshape(shape), dtype)
     if kind == "list":
-        return [_restored(each) for each in parts[0]]
+        return [restored(each) for each in parts[0]]
     if kind == "dict":
-        return {name: _restored(each) for name, each in parts[0]}
+        return {name: restored(each) for name, each in parts[0]}
+    if kind == "refused":
+        raise NotComparableError(f"holds a {parts[0]}, which has no comparison")
     return base64.b64decode(parts[0]) if kind == "bytes" else parts[0]

@@ -43,6 +43,7 @@ def compare_functions(
     visits: int | None = None,
     timeout: str | float | None = None,
     isolate: bool = False,
+    fresh_inputs: bool = False,
 ) -> Result:
     """Compare functions with the first one, which is the baseline, for about `time` (`30s`, `2m` or
     seconds); less where all are decided earlier.
@@ -53,8 +54,10 @@ def compare_functions(
     their inputs. The verdict is `slower` where an arm certainly loses more than `margin`. `control`
     names an arm that must not differ from the baseline. `visits` are as many as the time allows
     for. After `timeout` (by default four times `time` and a minute) what still runs has failed.
-    `isolate` measures in a new process, which an arm cannot take this one down with. Raises
-    `ArmFailedError` if the baseline or all other arms fail, and `DifferentResultsError`.
+    `isolate` measures in a new process, which an arm cannot take this one down with. With
+    `fresh_inputs` each timed call has inputs of its own, so that an arm that keeps its results for
+    known inputs gains nothing. Raises `ArmFailedError` if the baseline or all other arms fail, and
+    `DifferentResultsError`.
     """
     (result,) = _measured(
         functions,
@@ -67,6 +70,7 @@ def compare_functions(
         controls={} if control is None else {control: next(iter(functions), "")},
         visits=visits,
         timeout=timeout,
+        fresh_inputs=fresh_inputs,
     )
     return result
 
@@ -160,6 +164,7 @@ def measure_curve(
     visits: int | None = None,
     timeout: str | float | None = None,
     isolate: bool = False,
+    fresh_inputs: bool = False,
 ) -> Curve:
     """Compare functions at the sizes of `over`, such as `{"n": [64, 256, 1024]}`, in `time` for all
     of them, which are visited in turns; `inputs(n=64)` makes the arguments of one.
@@ -186,6 +191,7 @@ def measure_curve(
         margin=margin,
         visits=visits,
         timeout=timeout,
+        fresh_inputs=fresh_inputs,
     )
     return Curve(axis, dict(zip(sorted(sizes), results, strict=True)))
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import copy
 import dataclasses
 import functools
 import gc
@@ -18,12 +19,13 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from time import perf_counter  # the module's may be replaced by the user's code
-from types import ModuleType
-from typing import TypeVar
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar
 
 Returned = TypeVar("Returned")
+Arguments = tuple[tuple[object, ...], dict[str, object]]
 OWN = str(Path(__file__).parent)
+TIMER = Path(__file__).parents[2] / "workers" / "measure" / "timer.py"
 LINE = 300
 """Characters of an error's message that are returned."""
 DEPTH = 20
@@ -46,100 +48,116 @@ class Failed(Exception):  # noqa: N818 - reads as what it is
 
 
 class Functions:
-    """The functions of one process, by their index."""
+    """The slots of one process, by their index: each has files, functions and arguments of its
+    own.
+    """
 
     def __init__(self) -> None:
-        self._modules: dict[str, ModuleType] = {}
-        self._functions: list[Callable[..., object]] = []
-        self._inputs: Callable[..., object] | None = None
-        self._steps: list[Callable[[], object]] = []
-        self._arguments: tuple[tuple[object, ...], dict[str, object]] = ((), {})
+        self._numbers = itertools.count()
+        self._timer = _load(TIMER, next(self._numbers))
+        self._trees = "", Path()
+        """The root of the user's work tree, and the tree of the revision."""
+        self._functions: list[list[Callable[..., object]]] = []
+        """Of each slot the function, and the one that makes its arguments, if given."""
+        self._inputs: list[Callable[[], Arguments]] = []
+        """Makes other arguments for each slot."""
+        self._calls: list[Any] = []
 
     def search(self, folders: list[str], root: str | None, tree: str | None) -> None:
         """Put folders first on the path of imports. Of a `tree` of another revision of `root`,
         what would be imported from there comes from the tree.
         """
         if root is not None and tree is not None:
-            sys.path[:] = [_moved(entry, root, Path(tree)) for entry in sys.path]
+            self._trees = root, Path(tree)
+            sys.path[:] = [_moved(entry, *self._trees) for entry in sys.path]
         sys.path[:0] = dict.fromkeys(folders)
 
-    def load(self, file: str, name: str, *, inputs: bool = False) -> None:
-        """Load a function, or the one that makes the arguments."""
-        if file not in self._modules:
-            self._modules[file] = _load(Path(file), len(self._modules))
-        function = _attribute(self._modules[file], file, name)
-        if inputs:
-            self._inputs = function
-        else:
-            self._functions.append(function)
+    def load(self, functions: list[tuple[str, str]]) -> None:
+        """Load a slot: its function, and the one that makes its arguments, if given, each by file
+        and name. The files are loaded anew, so that a slot shares no global with another one.
+        """
+        modules = {file: _load(Path(file), next(self._numbers)) for file, _ in functions}
+        self._functions.append([_attribute(modules[file], file, name) for file, name in functions])
 
-    def foreign(self, root: str) -> list[str]:
-        """Files below `root` that were imported."""
-        files = {getattr(each, "__file__", None) for each in list(sys.modules.values())}
-        return sorted(file for file in files if file and _own(file, root))
+    def foreign(self) -> dict[str, str]:
+        """The files of imported modules, by name, that are not from the tree though it has the
+        module.
+        """
+        root, tree = self._trees
+        found = {}
+        for name, module in list(sys.modules.items()):
+            file, inside = getattr(module, "__file__", None), name.replace(".", "/")
+            if not file or Path(file).is_relative_to(tree):
+                continue
+            places = [f"src/{inside}.py", f"src/{inside}/__init__.py"]
+            if _own(file, root):
+                places.append(os.path.relpath(file, root))
+            if any((tree / place).is_file() for place in places):
+                found[name] = file
+        return found
 
     def build(self, values: dict[str, float]) -> None:
-        """Make the arguments of all functions at one place of the axes: what `inputs` returns, a
+        """Make the arguments of each slot at one place of the axes: what its `inputs` returns, a
         tuple of positional or a dict of named ones, or one; without `inputs` the place itself.
+        Where `inputs` returns other values at each call, all slots have copies of the first ones.
         """
-        random.seed(0)
-        with contextlib.suppress(KeyError):
-            sys.modules["numpy"].random.seed(0)
-        with contextlib.suppress(KeyError):
-            sys.modules["torch"].manual_seed(0)
-        if self._inputs is None:
-            self._arguments = (), dict(values)
-        else:
-            made = _called("the inputs", functools.partial(self._inputs, **values))
-            if made is None:
-                raise Failed("--inputs returns nothing: it must return the arguments")
-            if isinstance(made, dict):
-                self._arguments = (), made
-            else:
-                self._arguments = made if isinstance(made, tuple) else (made,), {}
+        self._inputs, self._calls = [], []
+        for function, *inputs in self._functions:
+            make = functools.partial(_made, inputs, values, itertools.count())
+            made = make()
+            if self._calls and plain(made) != plain(self._calls[0].inputs):
+                first = self._calls[0].inputs
+                made = _called("copying its arguments", functools.partial(copy.deepcopy, first))
+            self._inputs.append(make)
+            self._calls.append(self._timer.RepeatedCall(function, made))
         os.dup2(1, 2)  # what the functions print goes nowhere
-        positional, named = self._arguments
-        self._steps = [functools.partial(each, *positional, **named) for each in self._functions]
         gc.collect()
 
     def result(self, index: int) -> object:
         """What a function returns, as data. Raises where it changes its arguments."""
-        before = plain(self._arguments)
-        result = plain(_called("it", self._steps[index]))
-        if plain(self._arguments) != before:
+        call = self._calls[index]
+        before = plain(call.inputs)
+        result = plain(_called("it", call))
+        if plain(call.inputs) != before:
             raise Failed("it changes its arguments, so that the next call would do other work")
         return result
 
-    def time(self, index: int, inner: int) -> tuple[float, float | None]:
-        """Seconds per call of `inner` in a row, by the clock and between CUDA events."""
-        step = self._steps[index]
-        torch = sys.modules.get("torch")
-        cuda = torch.cuda if torch is not None and torch.cuda.is_initialized() else None
+    def time(
+        self, index: int, inner: int, *, fresh: bool
+    ) -> tuple[tuple[float, float | None], bool]:
+        """Seconds per call of `inner` in a row, by the clock and between CUDA events, and whether
+        results may be cached; with `fresh` each call has inputs of its own.
+        """
+        torch, call = sys.modules.get("torch"), self._calls[index]
+        on_gpu = torch is not None and torch.cuda.is_initialized()
+        clock = self._timer.stopwatch("cuda" if on_gpu else "cpu")
+        make = self._inputs[index] if fresh else None
         gc.disable()
         try:
-            return _called("it", functools.partial(_timed, step, inner, cuda))
+            taken = _called("it", functools.partial(call.time, clock, inner, make))
+            return taken, _called("it", functools.partial(call.may_be_cached, taken[0]))
         finally:
             gc.enable()
 
 
-def _timed(
-    step: Callable[[], object], inner: int, cuda: ModuleType | None
-) -> tuple[float, float | None]:
-    repeats = itertools.repeat(None, inner)
-    if cuda is None:
-        start = perf_counter()
-        for _ in repeats:
-            step()
-        return (perf_counter() - start) / inner, None
-    began, ended = (cuda.Event(enable_timing=True) for _ in range(2))
-    cuda.synchronize()
-    start = perf_counter()
-    began.record()
-    for _ in repeats:
-        step()
-    ended.record()
-    cuda.synchronize()
-    return (perf_counter() - start) / inner, began.elapsed_time(ended) / 1e3 / inner
+def _made(
+    inputs: list[Callable[..., object]], values: dict[str, float], seeds: Iterator[int]
+) -> Arguments:
+    """The arguments that a function of the user makes, from the next seed; without one `values`."""
+    if not inputs:
+        return (), {**values}
+    seed = next(seeds)
+    random.seed(seed)
+    with contextlib.suppress(KeyError):
+        sys.modules["numpy"].random.seed(seed)
+    with contextlib.suppress(KeyError):
+        sys.modules["torch"].manual_seed(seed)
+    made = _called("the inputs", functools.partial(inputs[0], **values))
+    if made is None:
+        raise Failed("--inputs returns nothing: it must return the arguments")
+    if isinstance(made, dict):
+        return (), made
+    return made if isinstance(made, tuple) else (made,), {}
 
 
 def _called(what: str, call: Callable[[], Returned]) -> Returned:
@@ -148,7 +166,8 @@ def _called(what: str, call: Callable[[], Returned]) -> Returned:
         return call()
     except (Exception, SystemExit) as error:
         places = traceback.extract_tb(error.__traceback__)
-        users = [each for each in places if not each.filename.startswith((OWN, "<"))]
+        ours = (OWN, str(TIMER), "<")
+        users = [each for each in places if not each.filename.startswith(ours)]
         where = f" ({Path(users[-1].filename).name}:{users[-1].lineno})" if users else ""
         text = f"{type(error).__name__}: {error}".partition("\n")[0][:LINE]
         raise Failed(f"{what} raises {text}{where}") from error
@@ -191,38 +210,61 @@ def _own(file: str, root: str) -> bool:
     )
 
 
-def plain(value: object, depth: int = 0) -> object:
+def plain(value: object) -> object:
     """A result as data that JSON holds: a list of its kind and its parts. Arrays and tensors as
-    their bytes; of an object of another kind its fields, else only the name of its type.
+    their bytes; of an object its attributes, or what it prints where it can be compared; of another
+    one that it is refused, by the name of its type.
     """
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return ["value", value]
-    if isinstance(value, (bytes, bytearray)):
-        return ["bytes", base64.b64encode(value).decode()]
+    try:
+        return _plain(value, 0)
+    except RecursionError:
+        return ["refused", f"{type(value).__qualname__}, nested deeper than {DEPTH}"]
+
+
+def _plain(value: object, depth: int) -> object:
+    if depth > DEPTH:
+        raise RecursionError
     if (array := _array(value)) is not None:
         return array
     if isinstance(value, (set, frozenset)):
         value = sorted(value, key=repr)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-    inside = functools.partial(plain, depth=depth + 1)
-    if depth < DEPTH and isinstance(value, (list, tuple)):
-        return ["list", [inside(each) for each in value]]
-    if depth < DEPTH and isinstance(value, Mapping):
-        return ["dict", [[repr(key), inside(each)] for key, each in value.items()]]
-    return ["value", f"<{type(value).__qualname__}>"]
+    elif hasattr(value, "__dict__") and not isinstance(
+        value, (type, FunctionType, ModuleType, Mapping, list, tuple)
+    ):
+        value = {"its type": type(value).__qualname__, **vars(value)}
+    inside, kind = functools.partial(_plain, depth=depth + 1), type(value)
+    if isinstance(value, (bytes, bytearray)):
+        found: list[object] = ["bytes", base64.b64encode(value).decode()]
+    elif isinstance(value, (list, tuple)):
+        found = ["list", [inside(each) for each in value]]
+    elif isinstance(value, Mapping):
+        found = ["dict", [[repr(key), inside(each)] for key, each in value.items()]]
+    elif value is None or isinstance(value, (bool, int, float, str, type)):
+        found = ["value", value.__qualname__ if isinstance(value, type) else value]
+    elif object.__eq__ is kind.__eq__ or object.__repr__ is kind.__repr__:
+        found = ["refused", kind.__qualname__]
+    else:
+        found = ["value", repr(value)]
+    return found
 
 
 def _array(value: object) -> object:
     """What NumPy reads as an array of numbers; torch's own dtypes as float32."""
-    torch = sys.modules.get("torch")
+    torch, dtype = sys.modules.get("torch"), str(getattr(value, "dtype", type(value).__name__))
     if torch is not None and isinstance(value, torch.Tensor):
         tensor = value.detach().to("cpu")
-        value = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+        tensor = tensor.to_dense() if tensor.layout != torch.strided else tensor
+        try:
+            value = tensor.numpy()
+        except TypeError:  # a dtype that NumPy lacks
+            value = tensor.float().numpy()
     numpy = sys.modules.get("numpy")
     if numpy is None or not (hasattr(value, "__array__") or isinstance(value, complex)):
         return None
     array = numpy.asarray(value)
     if array.dtype.kind not in "biufc":  # objects, texts, dates
-        return plain(array.astype(str).tolist())
-    return ["array", array.dtype.str, array.shape, base64.b64encode(array.tobytes()).decode()]
+        return _plain(array.astype(str).tolist(), 0)
+    data = base64.b64encode(array.tobytes()).decode()
+    return ["array", array.dtype.str, array.shape, data, dtype]

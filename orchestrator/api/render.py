@@ -129,8 +129,8 @@ class ComparisonReport:
         )
         yield (
             f"{count(rounds, 'round')} in {count(len(visits), 'visit')},"
-            f" {duration(sum(each.spent_s for each in results))}: each runs every arm once in"
-            f" random order, and the baseline twice, on {results[0].environment.device_name}"
+            f" {duration(sum(each.spent_s for each in results))}: each runs every arm twice,"
+            f" in random order and none after itself, on {results[0].environment.device_name}"
         )
         for place in self.places:
             at = f" at {place.text}" if place.values else ""

@@ -122,7 +122,7 @@ class Result:
     arms: Mapping[str, ComparedArm]
     """By name, without the baseline and without arms that failed."""
     null: Ratio
-    """The two slots of the baseline against each other: 1 but for noise."""
+    """Two copies of the baseline against each other: 1 but for noise and for where copies lie."""
     seconds: Mapping[str, float]
     """Median seconds of one run of each measured arm."""
     failures: Mapping[str, str]

@@ -85,6 +85,9 @@ def compare(
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Arms must give the same results.")
     ] = True,
+    fresh_inputs: Annotated[
+        bool, typer.Option("--fresh-inputs", help="Each call of a function has inputs of its own.")
+    ] = False,
     form: Annotated[Format, typer.Option("--format")] = "table",
     comment: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write Markdown for a pull request.")
@@ -100,15 +103,21 @@ def compare(
     from orchestrator.api.render import FAILED, ComparisonReport, Place
     from orchestrator.api.result import Setup
 
-    if (command and (revision or inputs)) or (setup and not revision) or (prepare and not command):
+    if (
+        (command and (revision or inputs))
+        or (fresh_inputs and not inputs)
+        or (setup and not revision)
+        or (prepare and not command)
+    ):
         raise UserError(
-            "--command takes no --revision and no --inputs; --setup goes with --revision, and"
-            " --prepare with --command"
+            "--command takes no --revision and no --inputs; --setup goes with --revision,"
+            " --prepare with --command, and --fresh-inputs with --inputs"
         )
     time_s, share = parse_seconds(time), _share(margin)
     places = list(_places(axis or []))
     timeout_s = time_s if timeout is None else parse_seconds(timeout)
     limits: dict[str, Any] = {
+        "fresh_inputs": fresh_inputs,
         "fresh_s": FRESH_SHARE * time_s / len(places),
         "timeout_s": timeout_s,
         "check": check,
@@ -189,7 +198,9 @@ def _measured(arms: "Sequence[Arms]", setups: "Sequence[Setup]") -> "list[Result
     quantile(0.05, 1.0)  # loads SciPy before the time starts
     show = progress_bar()
     places = [
-        Comparison(found.names, found.slots, setup, found.verify)
+        Comparison(
+            found.names, found.slots, setup, found.verify, cached=found.cached, fault=found.fault
+        )
         for found, setup in zip(arms, setups, strict=True)
     ]
     try:

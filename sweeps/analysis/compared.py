@@ -90,7 +90,7 @@ def compare_pooled(
 
 
 def null_ratio(null: Contrast | None, alpha: float) -> Ratio:
-    """Of the two slots of the baseline; without an interval where there was one visit alone, or
+    """Of two copies of the baseline; without an interval where there was one visit alone, or
     none narrower than `WIDEST_LOG`.
     """
     if null is None:

@@ -91,6 +91,10 @@ FLAGS: Mapping[str, Flag] = {
         noise=True,
         advice="end the other threads, or compare with `isolate=True`, and run again",
     ),
+    "cached_result": Flag(
+        "an arm returned one object again, far quicker than at its first call: results may be kept",
+        advice="compare with `--fresh-inputs` (in Python `fresh_inputs=True`)",
+    ),
     "token_trace_mismatch": Flag(
         "blocks processed other tokens than the method promised", wrong=True
     ),

@@ -62,8 +62,8 @@ def compared_rows(
 
 
 def null_sentence(null: Ratio, baseline: str) -> str:
-    """How far the two slots of the baseline lie apart."""
-    return f"{baseline} against itself: {speedup_text(*null)}"
+    """How far two copies of the baseline lie apart."""
+    return f"two copies of {baseline}: {speedup_text(*null)}"
 
 
 def flag_sentences(flags: Iterable[str]) -> list[str]:

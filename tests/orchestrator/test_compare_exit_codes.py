@@ -170,7 +170,7 @@ def test_a_result_that_cannot_be_written_is_printed_all_the_same(
     reason, and each is tried although the other one failed.
     """
     done = breakeven(*COMPARE, "--comment", "/dev/full", "--store", folder=tmp_path)
-    assert "sleep 0.01 against itself" in done.stdout
+    assert "two copies of sleep 0.01: " in done.stdout
     assert (
         done.stderr == "breakeven: --comment /dev/full cannot be written: No space left on device\n"
     )
@@ -178,9 +178,9 @@ def test_a_result_that_cannot_be_written_is_printed_all_the_same(
     assert "Stored as a sweep" in done.stdout
     monkeypatch.setattr("orchestrator.api.result.save_results", raising(StoreOutageError("away")))
     done = breakeven(*COMPARE, "--comment", "comment.md", "--store", folder=tmp_path)
-    assert "sleep 0.01 against itself" in done.stdout
+    assert "two copies of sleep 0.01: " in done.stdout
     assert (done.returncode, done.stderr) == (2, "breakeven: away\n")
-    assert "sleep 0.01 against itself" in (tmp_path / "comment.md").read_text()
+    assert "two copies of sleep 0.01: " in (tmp_path / "comment.md").read_text()
 
 
 @pytest.mark.parametrize("other", ["frozen", "chatters"])

@@ -43,8 +43,8 @@ def work():
         spent[0] = time.thread_time()
         if spent[0] > spent[1]: time.sleep(0.001)
 def busy(n=100):
-    if not any(each.name == "busy" for each in threading.enumerate()):
-        threading.Thread(target=work, daemon=True, name="busy").start()
+    if not any(each.name == __name__ for each in threading.enumerate()):
+        threading.Thread(target=work, daemon=True, name=__name__).start()
     spent[1] = spent[0] + 0.03
     while spent[0] < spent[1]: time.sleep(0.001)
     return store.total(n)
@@ -143,7 +143,7 @@ def test_what_a_function_does_wrong_is_one_line(folder: Path, other: str, reason
         assert reason in error.value.reason
         assert "\n" not in error.value.reason
         # the comparison goes on without it
-        first, failed, last = found.slots()
+        first, failed, last, _ = found.slots()
         assert first(2).wall > 0
         assert last(2).wall > 0
         with pytest.raises(ArmFailedError, match=other):
@@ -156,7 +156,7 @@ def test_noise_of_a_function_does_no_harm(
 ) -> None:
     """200 MB on both channels, and a thread at every call."""
     with arms(folder, "arms.py:f", other) as found:
-        _, slot, _ = found.slots()
+        _, slot, *_ = found.slots()
         assert slot(1).wall > 0
     assert capfd.readouterr() == ("", "")
 
@@ -166,6 +166,41 @@ def test_a_thread_that_an_arm_leaves_is_flagged(folder: Path) -> None:
     found = compare(folder, "arms.py:f", "arms.py:busy", *("--time", "2s", "--format", "json"))
     (place,) = json.loads(found.stdout)["places"]
     assert "other_threads" in place["arms"][0]["flags"]
+
+
+def test_every_slot_has_its_own_code_and_data(folder: Path, tmp_path: Path) -> None:
+    """Two files with the same text that hold 4 MB each: four addresses, though inputs are equal."""
+    text = (
+        "import numpy\n"
+        "values = numpy.ones(500_000)\n"
+        "def make(n=1): return numpy.random.default_rng().standard_normal(3)\n"
+        "def f(made):\n"
+        "    with open('addresses', 'a') as file: print(values.ctypes.data, id(made), file=file)\n"
+        "    return values.sum() + made.sum()\n"
+    )
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(text.replace("'addresses'", f"'{tmp_path}/addresses'"))
+    with arms(tmp_path, "a.py:f", "b.py:f", inputs="a.py:make") as found:
+        for slot in found.slots():
+            slot(1)
+    rows = [line.split() for line in (tmp_path / "addresses").read_text().splitlines()]
+    assert [len({row[column] for row in rows}) for column in range(2)] == [4, 4]
+    assert [rows.count(row) for row in rows] == [2] * 8, "once checked and once timed"
+
+
+def test_a_file_that_cannot_be_loaded_twice_has_a_process_for_each_slot(tmp_path: Path) -> None:
+    """As one that registers an operator."""
+    (tmp_path / "once.py").write_text(
+        "import sys\n"
+        "assert not hasattr(sys, 'registered')\n"
+        "sys.registered = True\n"
+        "def f(n): return n\n"
+        "def g(n): return n\n"
+    )
+    with arms(tmp_path, "once.py:f", "once.py:g") as found:
+        before = len(psutil.Process().children())
+        assert [slot(1).wall > 0 for slot in found.slots()] == [True] * 4
+        assert len(psutil.Process().children()) == before + 4
 
 
 def test_changed_arguments_are_an_error(folder: Path) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -207,11 +208,12 @@ def test_a_submodule_is_said(repository: Path) -> None:
         assert note == "The submodules of HEAD are empty in its work tree: libs/part"
 
 
-def test_imports_of_the_working_copy_are_said(
+def test_imports_of_the_working_copy_void_the_result(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder of the path of imports that lies in the repository is taken from the tree; a module
-    that is loaded by its full path from the working copy is named.
+    that is loaded by its full path from the working copy, as the finder of an editable install
+    does, is named.
     """
     bench = "import importlib.util as u, inside\nspec = u.spec_from_file_location('o', {path!r})\n"
     commit(
@@ -227,10 +229,33 @@ def test_imports_of_the_working_copy_are_said(
     found = compare(
         repository, "--revision=HEAD", "--revision=HEAD~0", "--time=1s", "--", "bench.py:step"
     )
-    assert found.returncode != 2
+    assert found.returncode == 3
     shown = " ".join(found.stdout.split())
-    assert "part/work.py from the working copy" in shown
-    assert "inside.py from the working copy" not in shown
+    assert f"imports o from {repository}/part/work.py, not from its revision" in shown
+    assert "inside.py, not from" not in shown
+
+
+@pytest.mark.parametrize(("path", "code"), [("installed", 3), ("repository/src", 1)])
+def test_an_installed_package_of_a_src_layout_voids_the_result(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, code: int
+) -> None:
+    """One and the same module in both revisions, though one is slower; with `src` on the path each
+    revision imports its own.
+    """
+    bench = "def step():\n    from package.work import total\n    return total(2000) and None\n"
+    (repository / "src").mkdir()
+    (repository / "src" / "package").mkdir()
+    (repository / "src" / "package" / "__init__.py").write_text("")
+    commit(repository, "src", bench_py=bench, src__package__work_py=WORK.format(n="n"))
+    (tmp_path / "installed").mkdir()
+    shutil.copytree(repository / "src" / "package", tmp_path / "installed" / "package")
+    commit(repository, "slower", src__package__work_py=WORK.format(n="30 * n"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / path))
+    options = ("--revision=HEAD~1", "--revision=HEAD", "--time=2s", "--timeout=1m")
+    found = compare(repository, *options, "--", "bench.py:step")
+    assert found.returncode == code, found.stdout + found.stderr
+    expected = "imports package from" in " ".join(found.stdout.split())
+    assert expected == (code == 3)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

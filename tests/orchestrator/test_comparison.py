@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,19 +40,21 @@ class Clock:
 
 
 def slots(
-    speedups: Sequence[float], seed: int, clock: Clock, twin: float = 1.0
+    speedups: Sequence[float], seed: int, clock: Clock, second: float = 1.0
 ) -> Callable[[], list[Slot]]:
-    """Makes slots of arms with these speed-ups, whose noise is that of real machines: skewed, with
-    slow calls, and another level at each visit and in each state.
+    """Makes two slots of each arm with these speed-ups, whose noise is that of real machines:
+    skewed, with slow calls, and another level at each visit and in each state; `second` is the
+    speed-up of the second slot of the first arm.
     """
+    both = [*speedups, second, *speedups[1:]]
     source = np.random.default_rng(seed)
 
     def make() -> list[Slot]:
         slow = 0.15 * (source.random() < 0.2)
-        own = source.normal(0, VISIT_SD, len(speedups) + 1)
+        own = source.normal(0, VISIT_SD, len(both))
 
         def slot(place: int) -> Slot:
-            level = slow + own[place] - math.log([*speedups, twin][place])
+            level = slow + own[place] - math.log(both[place])
 
             def run(inner: int) -> SampleTime:
                 tail = 5 if source.random() < TAIL_SHARE else 1
@@ -60,7 +63,7 @@ def slots(
 
             return run
 
-        return [slot(place) for place in range(len(speedups) + 1)]
+        return [slot(place) for place in range(len(both))]
 
     return make
 
@@ -138,7 +141,7 @@ def test_the_baseline_is_compared_with_itself() -> None:
     equal = compared(1.0, 3)
     assert equal.null.low < 1 < equal.null.high
     clock = Clock()
-    make = slots([1.0, 1.0], 3, clock, twin=0.9)
+    make = slots([1.0, 1.0], 3, clock, second=0.9)
     unequal = measure(["old", "new"], make, time_s=3.0, visits=12, **clock.setup)
     assert unequal.null.high < 1 or unequal.null.low > 1
     assert unequal.high / unequal.low > equal.high / equal.low + 0.05
@@ -147,6 +150,28 @@ def test_the_baseline_is_compared_with_itself() -> None:
 def test_a_baseline_that_differs_wildly_from_itself_has_no_interval() -> None:
     """Instead of one whose ends are no numbers."""
     assert null_ratio(Contrast(0.5, 300.0, 1.0), 0.01) == (math.exp(0.5), 0.0, math.inf)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_times_however_far_apart_have_a_result(seed: int) -> None:
+    """Heavy tails, few visits, few rounds: an interval or none, and a line in words."""
+    clock, source = Clock(), np.random.default_rng(seed)
+    noise, apart = 10.0 ** source.uniform(-2, 1, 2)
+
+    def make() -> list[Slot]:
+        own = source.normal(0, apart, 4)
+
+        def run(place: int, inner: int) -> SampleTime:
+            log = own[place] + noise * source.standard_t(2)
+            return clock.run(1e-3 * math.exp(np.clip(log, -12, 12)), inner)
+
+        return [partial(run, place) for place in range(4)]
+
+    time_s = 10.0 ** source.uniform(-2, 1)
+    found = measure(["old", "new"], make, time_s=time_s, visits=1 + seed % 6, **clock.setup)
+    assert found.null.low <= found.null.value <= found.null.high
+    assert found.low <= found.ratio <= found.high
+    assert str(found).startswith("new: ")
 
 
 def test_a_control_that_moves_voids_the_result() -> None:
@@ -168,7 +193,7 @@ def test_a_control_without_an_interval_voids_the_result() -> None:
         return clock.run(math.exp(source.normal(0, 9)), inner)
 
     options = {"time_s": 1.0, "visits": 2, **clock.setup}
-    found = measure(["a", "b", "c"], lambda: [run] * 4, controls={"c": "a"}, **options)
+    found = measure(["a", "b", "c"], lambda: [run] * 6, controls={"c": "a"}, **options)
     assert found.void == "the control c has no interval: too few rounds"
 
 
@@ -187,7 +212,7 @@ def failing(names: Sequence[str], at: int, **options: Any) -> Result:
                 raise ValueError("no")
             return second(inner)
 
-        return [first, run, *others]
+        return [first, run, *others]  # the second slot of this arm works
 
     return measure(names, make, time_s=3.0, visits=6, **clock.setup, **options)
 
@@ -230,7 +255,7 @@ def test_a_time_that_no_clock_gives_is_a_failure(seconds: float) -> None:
     """Instead of a ratio that cannot be computed."""
     good, bad = (lambda _, taken=taken: SampleTime(taken, None) for taken in (1e-3, seconds))
     with pytest.raises(ArmFailedError, match=f"new: took {seconds:g} s: the clock was changed"):
-        measure(["old", "new"], lambda: [good, bad, good], time_s=1.0)
+        measure(["old", "new"], lambda: [good, bad, good, bad], time_s=1.0)
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "a"], ["a", ""]])

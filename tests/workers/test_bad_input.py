@@ -101,7 +101,7 @@ def test_failure_rows(tmp_path, arm, reason, message):
     assert [(row.arm, row.reason) for row in outcome.failures] == [(1, reason)]
     assert message in outcome.failures[0].message
     assert outcome.samples is not None
-    assert outcome.samples.arms == (0, 2, 0)
+    assert outcome.samples.arms == (0, 2, 0, 2)
 
 
 def test_what_was_solved_is_recorded():

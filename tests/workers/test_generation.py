@@ -146,7 +146,7 @@ def test_failing_arms_fail_alone(place: dict[str, str], scripted_language_arm: A
     }
     assert "not today" in next(failure.message for failure in outcome.failures if failure.arm == 1)
     assert outcome.samples is not None
-    assert outcome.samples.arms == (0, 5, 0)
+    assert outcome.samples.arms == (0, 5, 0, 5)
     dense, counting = (arm for arm in outcome.arms if "tpot" in metrics(arm))
     assert metrics(counting)["kernel_calls"] == 6
     assert dense.gmacs - counting.gmacs == pytest.approx(3000 * 5 / 1e9)
@@ -271,4 +271,4 @@ def test_logits_that_change_while_an_arm_is_timed_are_wrong(
     assert reasons(outcome) == {1: "wrong_result"}
     assert "while checking what late() returns after it was timed" in outcome.failures[0].message
     assert outcome.samples is not None
-    assert outcome.samples.arms == (0, 2, 0)
+    assert outcome.samples.arms == (0, 2, 0, 2)

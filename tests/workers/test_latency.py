@@ -32,8 +32,8 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
     assert outcome.environment.device == "cpu"
     samples = outcome.samples
     assert samples is not None
-    assert samples.arms == (0, 1, 0), "the baseline is timed twice in every round"
-    assert [len(row) for row in samples.seconds] == [3] * 6
+    assert samples.arms == (0, 1, 0, 1), "each is timed twice in every round"
+    assert [len(row) for row in samples.seconds] == [4] * 6
     assert all(seconds > 0 for row in samples.seconds for seconds in row)
     assert samples.event_seconds is None
     assert samples.bursts is not None
@@ -49,7 +49,7 @@ def test_an_outcome_holds_everything_that_was_measured() -> None:
     assert [tokens.mlp for tokens in topk.trace] == [5, 3, 2, 2, 2, 2]
     assert dense.parameters == dense.trainable_parameters == topk.parameters
     assert 3.6e5 < dense.parameters < 3.7e5
-    for arm, columns in zip(outcome.arms, ((0, 2), (1,)), strict=True):
+    for arm, columns in zip(outcome.arms, ((0, 2), (1, 3)), strict=True):
         found = metrics(arm)
         assert arm.threads == torch.get_num_threads()
         assert arm.first_call_s is not None
@@ -138,7 +138,7 @@ def test_failing_arms_fail_alone(scripted_arm: Any) -> None:
     assert "ValueError: an error" in found[4].detail
     assert "missing" in found[6].message
     assert outcome.samples is not None
-    assert outcome.samples.arms == (0, 7, 0)
+    assert outcome.samples.arms == (0, 7, 0, 7)
     assert len(outcome.samples.seconds) == 6
     assert [arm.arm for arm in outcome.arms if "latency" in metrics(arm)] == [0, 7]
 
@@ -155,7 +155,7 @@ def test_a_result_that_changes_while_it_is_timed_is_wrong(scripted_arm: Any) -> 
         " first: the result["
     )
     assert outcome.samples is not None
-    assert outcome.samples.arms == (0, 2, 0)
+    assert outcome.samples.arms == (0, 2, 0, 2)
 
 
 def test_a_failing_baseline_fails_its_pairs_with_its_reason(scripted_arm: Any) -> None:
@@ -169,7 +169,7 @@ def test_a_failing_baseline_fails_its_pairs_with_its_reason(scripted_arm: Any) -
     assert "its baseline broken" in outcome.failures[1].message
     assert "broken" in outcome.failures[1].message
     assert outcome.samples is not None
-    assert outcome.samples.arms == (2, 3, 3)
+    assert outcome.samples.arms == (2, 3, 2, 3)
 
 
 def test_a_broken_promise_of_tokens_is_flagged(scripted_arm: Any) -> None:

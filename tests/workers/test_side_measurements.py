@@ -148,7 +148,7 @@ def assert_sampled(outcome: Outcome) -> None:
     """Both arms were timed, and a note has what was raised."""
     assert not outcome.failures, outcome.failures[0].detail
     assert outcome.samples is not None
-    assert (outcome.samples.arms, len(outcome.samples.seconds)) == ((0, 1, 0), 6)
+    assert (outcome.samples.arms, len(outcome.samples.seconds)) == ((0, 1, 0, 1), 6)
     assert [metrics(arm)["latency"] > 0 for arm in outcome.arms] == [True, True]
     assert "unmeasured" in outcome.flags
     assert any(FORCED in note for note in outcome.notes), outcome.notes

@@ -139,8 +139,8 @@ class TimedKind(ABC, Generic[_A]):
         return replace(solo, measure=measured)
 
     def twin(self, arm: _A) -> _A:
-        """What the second column of the arm that most pairs are compared with runs: a copy that is
-        built as the arm is, where that costs little. Two columns halve the share of its noise.
+        """What the second column of an arm runs: a copy that is built as the arm is, where that
+        costs little.
         """
         copied = self.short and arm.condition.runtime == "eager"
         return self.prepare(arm.index) if copied else arm
@@ -197,8 +197,11 @@ class TimedKind(ABC, Generic[_A]):
             if not arms:
                 return None
             reserve_s = sum(each.reserve_s for each in self.passes) * len(prepared)
-            twice = Counter(pair.baseline for pair in pairs).most_common(1)
-            columns = [*arms, *(self.twin(arm) for arm in arms if arm.index in dict(twice))]
+            # two arms alternate with two columns each; of several the most frequent baseline has
+            # two, which halves the share of its noise in all pairs
+            twice = dict(Counter(pair.baseline for pair in pairs).most_common(1))
+            alternate = pairs and len(arms) == 2
+            columns = [*arms, *(self.twin(arm) for arm in arms if alternate or arm.index in twice)]
             try:
                 with no_garbage_collection():
                     timed = self._sample(arms, columns, pairs, reserve_s)
@@ -381,8 +384,8 @@ def run_timed(
 
 
 def _equal_arms(samples: Samples) -> dict[str, float]:
-    """The ratio of the two columns of the baseline, and its distance from 1 in standard errors;
-    empty where there is one column.
+    """The ratio of two copies of one arm, and its distance from 1 in standard errors; empty where
+    each has one column.
     """
     twice = [arm for arm, columns in Counter(samples.arms).items() if columns > 1]
     contrast = Rounds(samples.seconds, samples.arms).null(twice[0]) if twice else None

@@ -141,7 +141,7 @@ def time_rounds(
     between: Callable[[int], object] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Samples:
-    """Time the steps in rounds; `arms` names the job's arm behind each step, of which one may stand
+    """Time the steps in rounds; `arms` names the job's arm behind each step, where an arm may stand
     twice, and `pairs` holds arms.
 
     `parts` gives, at a look, further times of the rounds so far, such as those to the first token;

@@ -11,7 +11,14 @@ import numpy as np
 
 from sweeps.number_format import count
 
-RTOL = {"float16": 1e-3, "bfloat16": 1.6e-2, "float32": 1e-5, "complex64": 1e-5}
+RTOL = {
+    "float8_e5m2": 0.25,
+    "float8_e4m3fn": 0.125,
+    "bfloat16": 1.6e-2,
+    "float16": 1e-3,
+    "float32": 1e-5,
+    "complex64": 1e-5,
+}
 """Tolerances by dtype, of both results the larger one; also as a share of the largest value, since
 sums in another order err by that."""
 RTOL_FLOAT64 = 1e-7
@@ -118,10 +125,10 @@ def _has_equality(value: Any) -> bool:
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
-    """A tensor (of any device and dtype) or what converts to an array."""
+    """A tensor (of any device, layout and dtype) or what converts to an array."""
     if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        if _dtype(value) == "bfloat16":
+        value = value.detach().cpu().to_dense()
+        if _dtype(value).startswith(("bfloat16", "float8")):
             value = value.float()
     return np.asarray(value)
 
