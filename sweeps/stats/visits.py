@@ -148,9 +148,11 @@ def pool_visits(
     """
     if not visits:
         raise ValueError("no visit to pool; at least one is needed")
-    slots = min(visit.baseline.shape[1] for visit in visits)
+    slots, own = (
+        min(side.shape[1] for side in sides) for sides in list(zip(*visits, strict=True))[:2]
+    )
     table = np.log(
-        np.vstack([np.hstack([visit.baseline[:, :slots], visit.arm[:, :1]]) for visit in visits])
+        np.vstack([np.hstack([visit.baseline[:, :slots], visit.arm[:, :own]]) for visit in visits])
     )
     others = [
         np.empty((len(visit.arm), 0)) if visit.equal is None else visit.equal for visit in visits
@@ -164,12 +166,13 @@ def pool_visits(
     above = np.median(apart, axis=1)
     speeds = np.exp([-median(above[of_visit == visit].tolist()) for visit in range(len(visits))])
     quick, slower = rounds_of_states(
-        np.minimum(np.median(apart[:, :-1], axis=1), apart[:, -1]), of_visit
+        np.minimum(np.median(apart[:, :slots], axis=1), np.median(apart[:, slots:], axis=1)),
+        of_visit,
     )
     is_quick = bool(quick.mean() >= QUICK_SHARE)
     used = quick if is_quick else slower
-    noise = _of_a_round(table, of_visit)
-    one = _OneState(table[used], of_visit[used], runs, floor_sd, noise)
+    noise = _of_a_round(table, slots, of_visit)
+    one = _OneState(table[used], slots, of_visit[used], runs, floor_sd, noise)
     error, between_runs, runs_p = one.error(run_sd)
     looks = int(runs.max()) + 1
     if looks > 1:
@@ -181,7 +184,7 @@ def pool_visits(
     null, nulls = one.null(), one.equal_arms(equal[used])
     slow = None
     if is_quick and len(set(of_visit[slower])) > 1:
-        other = _OneState(table[slower], of_visit[slower], runs, floor_sd, noise)
+        other = _OneState(table[slower], slots, of_visit[slower], runs, floor_sd, noise)
         slow = SpeedUp(other.effect, *other.error(run_sd)[0], int(slower.sum()))
     return Pooling(
         speedup=SpeedUp(
@@ -265,21 +268,27 @@ def quickest_levels(table: Array) -> Array:
 
 
 class _OneState:
-    """The rounds of one state: log times `rows` of shape [rounds, columns], the arm's last, each
-    `of_visit`; `runs` has the run of each visit.
+    """The rounds of one state: log times `rows` of shape [rounds, columns], first the `slots` of the
+    baseline, each `of_visit`; `runs` has the run of each visit.
     """
 
     def __init__(
-        self, rows: Array, of_visit: _ORDERS, runs: _ORDERS, floor_sd: float, noise: float
+        self,
+        rows: Array,
+        slots: int,
+        of_visit: _ORDERS,
+        runs: _ORDERS,
+        floor_sd: float,
+        noise: float,
     ) -> None:
         """`noise`: variance of the log speed-up of a round; on a busy host what it gives a visit is
         far above the floor.
         """
-        self.rows, self.of_visit = rows, of_visit
+        self.rows, self.slots, self.of_visit = rows, slots, of_visit
         numbers = np.bincount(of_visit, minlength=len(runs))
         self.shares = numbers / len(rows)
         self.squares = float((self.shares**2).sum())
-        self.effect, self.own = _effects(rows, of_visit, self.shares)
+        self.effect, self.own = _effects(rows, slots, of_visit, self.shares)
         known = np.bincount(runs, numbers) > 0
         self.run_shares = np.bincount(runs, self.shares)[known]
         self.run_means = np.bincount(runs, self.shares * self.own)[known] / self.run_shares
@@ -351,23 +360,24 @@ class _OneState:
         """Between the first two columns, where both are the baseline's and there are two visits to
         compare.
         """
-        if self.rows.shape[1] < 3 or 1 / self.squares < 2:
+        if self.slots < 2 or 1 / self.squares < 2:
             return None
-        return self._contrast(self.rows[:, :2])
+        return self._contrast(self.rows[:, :1], self.rows[:, 1:2])
 
     def equal_arms(self, logs: Array) -> tuple[Contrast, ...]:
         """Of the baseline over each column of `logs`, shape [rounds, arms]; none where one visit
         has all rounds.
         """
         return (
-            tuple(self._contrast(np.column_stack([self.rows[:, :-1], arm])) for arm in logs.T)
+            tuple(self._contrast(self.rows[:, : self.slots], arm[:, None]) for arm in logs.T)
             if 1 / self.squares >= 2
             else ()
         )
 
-    def _contrast(self, rows: Array) -> Contrast:
-        """Of the last column, by what visits show of it."""
-        offset, offsets = _effects(rows, self.of_visit, self.shares)
+    def _contrast(self, one: Array, other: Array) -> Contrast:
+        """Of two groups of columns, by what visits show of it."""
+        rows = np.hstack([one, other])
+        offset, offsets = _effects(rows, one.shape[1], self.of_visit, self.shares)
         return Contrast(
             offset,
             sqrt(_variance(offset, offsets, self.shares) * self.squares),
@@ -393,9 +403,9 @@ def _variance(effect: float, own: Array, shares: Array) -> float:
     return float((shares * (own - effect) ** 2).sum()) / free if free > 0 else 0.0
 
 
-def _of_a_round(table: Array, of_visit: _ORDERS) -> float:
+def _of_a_round(table: Array, slots: int, of_visit: _ORDERS) -> float:
     """Variance of the log speed-up of a round, inside visits; 0 where none has two rounds."""
-    ratios = table[:, :-1].mean(axis=1) - table[:, -1]
+    ratios = table[:, :slots].mean(axis=1) - table[:, slots:].mean(axis=1)
     own = [each for each in (ratios[of_visit == visit] for visit in set(of_visit)) if len(each) > 1]
     if not own:
         return 0.0
@@ -417,9 +427,9 @@ def _offset(nulls: Sequence[Contrast]) -> float:
     return max(clear, default=0.0) / 2
 
 
-def _effects(rows: Array, of_visit: _ORDERS, shares: Array) -> tuple[float, Array]:
-    """The log speed-up by all rows, whose last column is the arm's, and by each visit alone, shape
-    [visits].
+def _effects(rows: Array, slots: int, of_visit: _ORDERS, shares: Array) -> tuple[float, Array]:
+    """The log speed-up by all rows, whose first `slots` columns are the baseline's, and by each
+    visit alone, shape [visits].
 
     It compares mean times: of each column the mean deviation from the median of its visit, on both
     sides alike however much either deviates. What a visit alone would estimate follows from the
@@ -438,11 +448,11 @@ def _effects(rows: Array, of_visit: _ORDERS, shares: Array) -> tuple[float, Arra
 
     def estimate(without: object) -> float:
         shown = np.where(np.arange(len(number)) == without, 0, number)
-        *baselines, arm = shown @ medians / shown.sum() + [
+        means = shown @ medians / shown.sum() + [
             _clipped_mean(*(part[visits != without] for part in (logs, times)))
             for logs, times, visits in columns
         ]
-        return float(sum(baselines) / len(baselines) - arm)
+        return float(means[:slots].mean() - means[slots:].mean())
 
     effect = estimate(-1)
     own = np.full(len(shares), effect)
