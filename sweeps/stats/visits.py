@@ -171,8 +171,8 @@ def pool_visits(
     )
     is_quick = bool(quick.mean() >= QUICK_SHARE)
     used = quick if is_quick else slower
-    noise = _of_a_round(table, slots, of_visit)
-    one = _OneState(table[used], slots, of_visit[used], runs, floor_sd, noise)
+    floor = _Floor(floor_sd, _of_a_round(table, slots, of_visit))
+    one = _OneState(table[used], slots, of_visit[used], runs, floor=floor)
     error, between_runs, runs_p = one.error(run_sd)
     looks = int(runs.max()) + 1
     if looks > 1:
@@ -184,7 +184,7 @@ def pool_visits(
     null, nulls = one.null(), one.equal_arms(equal[used])
     slow = None
     if is_quick and len(set(of_visit[slower])) > 1:
-        other = _OneState(table[slower], slots, of_visit[slower], runs, floor_sd, noise)
+        other = _OneState(table[slower], slots, of_visit[slower], runs, floor=floor)
         slow = SpeedUp(other.effect, *other.error(run_sd)[0], int(slower.sum()))
     return Pooling(
         speedup=SpeedUp(
@@ -267,23 +267,23 @@ def quickest_levels(table: Array) -> Array:
     return levels
 
 
+class _Floor(NamedTuple):
+    """What is assumed of visits: their standard deviation, and the variance of the log speed-up of
+    a round; on a busy host what that gives a visit is far above the floor.
+    """
+
+    sd: float
+    noise: float
+
+
 class _OneState:
-    """The rounds of one state: log times `rows` of shape [rounds, columns], first the `slots` of the
-    baseline, each `of_visit`; `runs` has the run of each visit.
+    """The rounds of one state: log times `rows` of shape [rounds, columns], each `of_visit`, first
+    the `slots` of the baseline; `runs` has the run of each visit.
     """
 
     def __init__(
-        self,
-        rows: Array,
-        slots: int,
-        of_visit: _ORDERS,
-        runs: _ORDERS,
-        floor_sd: float,
-        noise: float,
+        self, rows: Array, slots: int, of_visit: _ORDERS, runs: _ORDERS, *, floor: _Floor
     ) -> None:
-        """`noise`: variance of the log speed-up of a round; on a busy host what it gives a visit is
-        far above the floor.
-        """
         self.rows, self.slots, self.of_visit = rows, slots, of_visit
         numbers = np.bincount(of_visit, minlength=len(runs))
         self.shares = numbers / len(rows)
@@ -295,7 +295,9 @@ class _OneState:
         of_run = np.maximum(np.cumsum(known)[runs] - 1, 0)
         inside = self.shares / self.run_shares[of_run]
         self.run_squares = np.bincount(of_run, inside**2, len(self.run_shares))
-        self.assumed = max(floor_sd**2, noise / max(median(numbers[numbers > 0].tolist()) - 1, 1.0))
+        self.assumed = max(
+            floor.sd**2, floor.noise / max(median(numbers[numbers > 0].tolist()) - 1, 1.0)
+        )
         freedom = float((1 / self.run_squares - 1).sum())
         self.between = self._spread(inside, self.run_means[of_run], freedom)
         self.of_runs = self._with_assumed(self.between)
