@@ -165,7 +165,7 @@ def calibration_lines(
     here = known[known["environment"].isin(environment_ids)] if len(known) else known
     if here.empty:
         yield (
-            f"before visits are compared, intervals count {100 * FLOOR_SD:.2g} % between them, the"
+            f"before visits are compared, intervals count {100 * FLOOR_SD:.3g} % between them, the"
             " default; measured by: breakeven calibrate"
         )
         return

@@ -450,10 +450,12 @@ def _effects(rows: Array, slots: int, of_visit: _ORDERS, shares: Array) -> tuple
 
     def estimate(without: object) -> float:
         shown = np.where(np.arange(len(number)) == without, 0, number)
-        means = shown @ medians / shown.sum() + [
-            _clipped_mean(*(part[visits != without] for part in (logs, times)))
-            for logs, times, visits in columns
-        ]
+        means = shown @ medians / shown.sum() + np.log1p(
+            [
+                _clipped_mean(*(part[visits != without] for part in (logs, times)))
+                for logs, times, visits in columns
+            ]
+        )
         return float(means[:slots].mean() - means[slots:].mean())
 
     effect = estimate(-1)
@@ -465,7 +467,7 @@ def _effects(rows: Array, slots: int, of_visit: _ORDERS, shares: Array) -> tuple
 
 
 def _clipped_mean(logs: Array, times: Array) -> float:
-    """Of relative times, whose logarithms are in order, up to what counts at most."""
+    """Of relative times less 1, whose logarithms are in order, up to what counts at most."""
     low, high = (
         (1 - place % 1) * logs[int(place)] + place % 1 * logs[min(int(place) + 1, len(logs) - 1)]
         for place in (TAIL_SHARE * (len(logs) - 1), (1 - TAIL_SHARE) * (len(logs) - 1))

@@ -50,7 +50,7 @@ def test_what_the_store_holds_is_estimated(tmp_path: Path) -> None:
     for shown in (
         "up to 10 M",
         f"{100 * found['tau']:.2f} %",
-        "1.00 % (default)",
+        "1.05 % (default)",
         f"{100 * found['process_sd']:.2f} %",
     ):
         assert shown in done.output

@@ -135,7 +135,7 @@ def test_calibrations_have_their_age(calibrated: str) -> None:
         f" days ago, calibration {stored['calibration_id']}"
     )
     default = (
-        "before visits are compared, intervals count 1 % between them, the default; measured by:"
+        "before visits are compared, intervals count 1.05 % between them, the default; measured by:"
         " breakeven calibrate"
     )
     assert list(calibration_lines(engine, ["elsewhere"])) == [default]

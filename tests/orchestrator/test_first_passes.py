@@ -63,4 +63,4 @@ def test_a_plan_names_what_one_stretch_can_show(passes: str, limits: int) -> Non
     found = preview(load_sweep("tiny.yaml", auto="cpu", text=text)).limits
     assert len(found) == limits
     for line in found:
-        assert "no interval of a speed-up is narrower than ±7.7 %: `passes: 12`" in line
+        assert "no interval of a speed-up is narrower than ±8.1 %: `passes: 12`" in line

@@ -243,7 +243,7 @@ def test_latex_has_a_table_and_states_the_method(stored: Path) -> None:
         "Simulated CPU",
         "40 pairs for each of",
         r"99.5 \% interval",
-        r"lowest 70 \% of the log times",
+        r"mean times of each in one state of the machine",
         "leaving out one visit at a time",
         r"\toprule",
         r"topk keep\_rate=0.5",

@@ -13,7 +13,7 @@ from tests.webapp.served import CHART, WAIT_MS, Watch, box_of, new_page
 from webapp.charts.compare import trend_info
 from webapp.display.arm_style import ArmStyle
 
-FELL = "topk keep_rate=0.5, 196 tokens: 4.8 % slower since 27 Sep 14:16"
+FELL = "topk keep_rate=0.5, 196 tokens: 4.9 % slower since 27 Sep 14:16"
 WHAT = "commit 0000005 → 0000006, torch 2.14.0 → 2.15.0"
 
 

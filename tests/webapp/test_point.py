@@ -44,7 +44,7 @@ def test_a_measured_point(filled: str, opened: Open, verdict: str) -> None:
     assert "Pairs in the order of time" in str(charts(app)[0])
     assert ("! Interval" in text) == (verdict == "unclear")
     for part in (
-        "mean of the lowest 70 % of the log times",
+        "mean times of each column in that state",
         "1 % over all runs ever",
         "Baseline against itself",
         "breakeven run point-",
