@@ -100,7 +100,9 @@ def test_shares_and_map(opened: Open, filled: str) -> None:
     assert "random (control): " in words
     assert "of the promised saving arrives at the median (" in words
     assert "tome: none of the promised saving arrives at the median" in words
-    headline = re.compile(r"topk (\d+) % \((\d+) % to (\d+) %\), tome .* of the promised saving arrives ")
+    headline = re.compile(
+        r"topk (\d+) % \((\d+) % to (\d+) %\), tome .* of the promised saving arrives "
+    )
     shares = headline.search(words)
     assert shares is not None
     assert f"topk: {shares[1]} % of" in words
