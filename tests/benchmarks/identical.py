@@ -1,8 +1,8 @@
-"""Identical functions called different by `breakeven compare`: two files with the same text, each
-with data of its own, alone and next to an arm that fills the caches between them (carry-over), and
-closures in Python.
+"""Equal functions called different by `breakeven compare`: two files with the same text, each with
+data of its own, alone and next to an arm that fills the caches between them (carry-over), closures
+in Python, and functions that wait equally long in the mean and jitter unequally.
 
-Run from the project's folder (two minutes for each repetition of all cases):
+Run from the project's folder (20 s for each repetition of each case):
 uv run python -m tests.benchmarks.identical --repeats 5
 """
 
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +28,7 @@ SECONDS, MARGIN = 20.0, 0.01
 
 
 class Row(NamedTuple):
-    """The identical arm in one comparison."""
+    """The equal arm in one comparison."""
 
     case: str
     verdict: str
@@ -47,10 +47,24 @@ def write_file(file: Path, size: int) -> str:
     return f"{file}:f"
 
 
-def compare_files(case: str, sizes: Sequence[int]) -> Row:
-    """The second of some files against the first one; both hold as many MB."""
+def write_wait(file: Path, sd: float) -> str:
+    """A file whose function `f` waits for 2 ms in the mean, with this relative standard
+    deviation.
+    """
+    file.write_text(
+        "import numpy, time\nrng = numpy.random.default_rng()\ndef f():\n"
+        f"    end = time.perf_counter() + 2e-3 * (1 + {sd} * rng.standard_normal())\n"
+        "    while time.perf_counter() < end: pass\n"
+    )
+    return f"{file}:f"
+
+
+def compare_files(
+    case: str, values: Sequence[float], write: Callable[[Path, Any], str] = write_file
+) -> Row:
+    """The second of some files against the first one."""
     with tempfile.TemporaryDirectory() as folder:
-        arms = [write_file(Path(folder) / f"f{index}.py", size) for index, size in enumerate(sizes)]
+        arms = [write(Path(folder) / f"f{index}.py", value) for index, value in enumerate(values)]
         command = [sys.executable, "-m", "orchestrator", "compare", *arms, "--no-check"]
         options = ["--time", f"{SECONDS:g}s", "--margin", f"{MARGIN}", "--format", "json"]
         done = subprocess.run(
@@ -73,25 +87,28 @@ def compare_closures(case: str, size: int) -> Row:
     return Row(case, arm.verdict, arm.ratio, arm.low, arm.high)
 
 
-def measured() -> Iterator[Row]:
-    """Each case once."""
-    yield compare_files("files, 4 MB each", [4, 4])
-    yield compare_files("files, 4 MB each, next to 40 MB", [4, 4, 40])
-    yield compare_files("files, 40 MB each, next to 4 MB", [40, 40, 4])
-    for size in (1, 4):
-        yield compare_closures(f"closures, {size} MB each", size)
+CASES: Mapping[str, Callable[[str], Row]] = {
+    "files, 4 MB each": lambda case: compare_files(case, [4, 4]),
+    "files, 4 MB each, next to 40 MB": lambda case: compare_files(case, [4, 4, 40]),
+    "files, 40 MB each, next to 4 MB": lambda case: compare_files(case, [40, 40, 4]),
+    "closures, 1 MB each": lambda case: compare_closures(case, 1),
+    "closures, 4 MB each": lambda case: compare_closures(case, 4),
+    "waits, sd 1 and 5 %": lambda case: compare_files(case, [0.01, 0.05], write_wait),
+    "waits, sd 5 and 1 %": lambda case: compare_files(case, [0.05, 0.01], write_wait),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0 where no identical arm is called faster or slower."""
+    """Exit code 0 where no equal arm is called faster or slower."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.identical")
     parser.add_argument("--repeats", type=int, default=1, help="comparisons of each case")
+    parser.add_argument("--case", default="", help="only cases whose names begin so")
     parser.add_argument("--busy", action="store_true", help="beside a busy core")
     options = parser.parse_args(arguments)
     verdicts: Counter[tuple[str, str]] = Counter()
     with busy_neighbour() if options.busy else contextlib.nullcontext():
         for _ in range(options.repeats):
-            for row in measured():
+            for row in (CASES[case](case) for case in CASES if case.startswith(options.case)):
                 verdicts[row.case, row.verdict] += 1
                 interval = f"[{row.low or 0:.4f}, {row.high or 0:.4f}]"
                 print(f"{row.case:<34} {row.ratio:.4f} {interval} {row.verdict}", flush=True)

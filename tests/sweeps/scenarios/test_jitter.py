@@ -53,6 +53,13 @@ def skewed(rng: np.random.Generator) -> Sides:
     return baseline, arm, np.log(0.98 / 0.94)
 
 
+def placed(rng: np.random.Generator) -> Sides:
+    """Each slot lies elsewhere in memory in each visit: 1 %."""
+    baseline, arm, _ = normal(0.01, 0.01)(rng)
+    slots = rng.normal(0, 0.01, (VISITS, 1, 3))
+    return baseline + slots[:, :, :2], arm + slots[:, :, 2:], 0.0
+
+
 def states(height: float) -> Callable[[np.random.Generator], Sides]:
     """Thirds of visits in which the machine is slower, and the arm by 5 % more."""
 
@@ -73,6 +80,7 @@ def states(height: float) -> Callable[[np.random.Generator], Sides]:
         bimodal,  # 77 %
         bursts,
         skewed,
+        placed,  # 89 %
         states(0.18),
         states(0.07),  # 93 %
     ],
