@@ -1,6 +1,7 @@
 """The page History, on a store in which one of two arms becomes slower on a known day."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, expect
@@ -9,6 +10,8 @@ from sqlalchemy import event
 from store.open.engine import connect_readonly
 from store.read.evidence.history import measured_days, sweep_trends
 from tests.fixtures.nightly import RATES, chain
+from tests.webapp.conftest import Open
+from tests.webapp.page_elements import page_text
 from tests.webapp.served import CHART, WAIT_MS, Watch, box_of, new_page
 from webapp.charts.compare import trend_info
 from webapp.display.arm_style import ArmStyle
@@ -85,3 +88,12 @@ def test_the_page(falling: str, served: Callable[[str], str], context: BrowserCo
     page.wait_for_url("**arms=topk+keep_rate%3D0.7*", timeout=WAIT_MS)
     expect(beside).to_have_count(0, timeout=WAIT_MS)
     watch.check()
+
+
+def test_a_fall_of_one_day_is_possible(opened: Open, tmp_path: Path) -> None:
+    """A sentence beside the summary, and no headline."""
+    chain(tmp_path / "x.db", 0, falls=9)
+    words = page_text(opened(str(tmp_path / "x.db"), "screens/history.py", sweep="nightly"))
+    assert "topk keep_rate=0.5, 196 tokens: possible: " in words
+    assert "a second day like it would be a change." in words
+    assert "Changed: " not in words

@@ -7,7 +7,14 @@ import streamlit as st
 from store.errors import StoreError
 from store.read.evidence.history import sweep_trends
 from sweeps.stats.trends import Trend
-from sweeps.text.compared import change_text, changes_text, ends_text, moved_text, trends_text
+from sweeps.text.compared import (
+    change_text,
+    changes_text,
+    ends_text,
+    moved_text,
+    possible_text,
+    trends_text,
+)
 from webapp import queries
 from webapp.charts.compare import trend_info
 from webapp.charts.panels import ALL_COLOURED
@@ -62,6 +69,9 @@ def _show() -> None:
     for change in trend.changes[-1:]:
         plain.headline(answer := f"{first.arm}, {size}: {moved_text(change)}")
         plain.sentence(f"Changed: {changes_text(change.what)}")
+    for size, row, possible in ((one, row, each.possible) for one, row, each in found):
+        if possible:
+            plain.sentence(f"{row.arm}, {size}: {possible_text(possible)}.")
     plain.sentence(summary, "muted")
     arms = list(dict.fromkeys(row.arm for _, row, _ in found))
     with st.container(horizontal=True, vertical_alignment="bottom"):
