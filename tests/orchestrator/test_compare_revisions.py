@@ -305,12 +305,17 @@ def start(repository: Path) -> subprocess.Popen[bytes]:
         cwd=repository,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    wait_until(lambda: len(measuring(started.pid)) == 6)
+    try:
+        wait_until(lambda: len(measuring(started.pid)) == 8)
+    except AssertionError:
+        started.kill()
+        started.wait()
+        raise
     return started
 
 
 def measuring(parent: int) -> list[psutil.Process]:
-    """The processes of three arms, and one each that ends them."""
+    """The processes of two slots of two arms, and one each that ends them."""
     found = []
     for process in psutil.Process(parent).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):  # a visit ended
