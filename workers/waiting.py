@@ -76,7 +76,9 @@ def times_file(host: Mapping[str, str]) -> Path:
 def stored_times(host: Mapping[str, str]) -> WaitTimes | None:
     """The times of this host, if they were measured before."""
     with suppress(OSError, ValueError, TypeError):
-        return WaitTimes(*json.loads(times_file(host).read_text()))
+        times = WaitTimes(*json.loads(times_file(host).read_text()))
+        if [*map(type, times)] == [*map(type, WaitTimes())]:
+            return times
     return None
 
 

@@ -223,7 +223,7 @@ def test_children_left_by_a_job_are_killed_and_noted() -> None:
 
 
 def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:
-    """190 MB a job and a thread cannot be put back; in a process of its own."""
+    """190 MB for each of two copies and a thread cannot be put back; in a process of its own."""
     code = """
         import sys, os
         from tests.workers.test_process_state import FLAG, TIDY, flagged, job, measured, untidy
@@ -248,7 +248,7 @@ def test_process_that_grew_or_kept_a_thread_is_unfit() -> None:
     )
     lines = done.stdout.splitlines()
     assert lines[0] == "None None"
-    assert lines[1] == "1.0 180.0 0"
+    assert lines[1] == "1.0 360.0 0"
     assert (
         lines[2]
         == '1.0 [1] while preparing untidy(what="thread"): threads were left running: untidy'

@@ -173,3 +173,13 @@ def test_a_probe_that_fails_costs_the_default(
     monkeypatch.setenv("BREAKEVEN_CACHE", str(tmp_path / "file"))
     assert wait_times(host_facts(), os.environ).problem
     assert spin_turns() == "3000"
+
+
+@pytest.mark.parametrize("text", ["", "[1, 2]", '{"turn_s": 1.0}', '["a", "b", "c", "d", "e"]'])
+def test_a_file_that_holds_no_times_is_none(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program's, or of another version."""
+    monkeypatch.setattr(waiting, "times_file", lambda _: tmp_path / "times")
+    (tmp_path / "times").write_text(text)
+    assert waiting.stored_times({}) is None

@@ -142,8 +142,10 @@ class TimedKind(ABC, Generic[_A]):
         """What the second column of an arm runs: a copy that is built as the arm is, where that
         costs little.
         """
-        copied = self.short and arm.condition.runtime == "eager"
-        return self.prepare(arm.index) if copied else arm
+        if self.short and arm.condition.runtime == "eager":
+            with self.failures.collect(arm.index, f"preparing {arm.arm} again"):
+                return self.prepare(arm.index)
+        return arm
 
     def inner_loop(self, steps: Sequence[TimedStep], clock: Stopwatch) -> int:
         """Steps that make up one sample; of several visits as at the first."""
@@ -202,6 +204,8 @@ class TimedKind(ABC, Generic[_A]):
             twice = dict(Counter(pair.baseline for pair in pairs).most_common(1))
             alternate = pairs and len(arms) == 2
             columns = [*arms, *(self.twin(arm) for arm in arms if alternate or arm.index in twice)]
+            if failed.arms & {arm.index for arm in arms}:
+                continue  # a second copy failed
             try:
                 with no_garbage_collection():
                     timed = self._sample(arms, columns, pairs, reserve_s)
