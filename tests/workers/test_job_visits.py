@@ -47,6 +47,24 @@ def test_a_visit_measures_like_a_job() -> None:
     assert {"latency", "throughput"} <= metrics(later.arms[1]).keys()
 
 
+def test_a_second_copy_that_fails_fails_its_arm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what it raised; the others are measured."""
+    prepare, seen = LatencyKind.prepare, Counter[int]()
+
+    def once(kind: LatencyKind, index: int) -> VisionArm:
+        seen[index] += 1
+        if index == 1 and seen[index] > 1:
+            raise ValueError("on purpose")
+        return prepare(kind, index)
+
+    monkeypatch.setattr(LatencyKind, "prepare", once)
+    outcome = run(job([DENSE, TOPK], VISIT), pass_seconds=PASS_S)
+    (failure,) = outcome.failures
+    assert (failure.arm, failure.reason) == (1, "error")
+    assert "again: on purpose" in failure.message
+    assert outcome.samples is None or 1 not in outcome.samples.arms
+
+
 def test_a_later_visit_sees_what_an_arm_changed() -> None:
     """Weights written to at the second visit, after a first that changed nothing."""
     visits = [
