@@ -72,7 +72,7 @@ def test_no_verdict_contradicts_a_slowdown_of_5_percent() -> None:
     How often it is seen in how much time depends on the machine: `python -m tests.benchmarks.null`
     counts that.
     """
-    rows = in_new_process(compare, "slowed", visits=4, budget_s=ENOUGH_S)
+    rows = in_new_process(compare, "slowed", visits=12, budget_s=ENOUGH_S / 3)
     counts = show("dense against dense slowed by 5 %", rows)
     assert counts.total() == 20
     assert counts["faster"] + counts["same"] == 0
