@@ -244,7 +244,7 @@ def factor_of(answer: BreakEven) -> float:
     )
 
 
-PAIRS_SHARE = {"at 20": 0.8, "at 80": 0.35, "rounded at 80": 0.5}
+PAIRS_SHARE = {"at 20": 0.8, "at 80": 0.5, "rounded at 80": 0.5}
 
 
 @pytest.mark.slow
