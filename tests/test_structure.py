@@ -24,7 +24,7 @@ SQL = re.compile(
 
 MAX_CODE_TOKENS = {
     "sweeps": 120_650,
-    "workers": 128_900,
+    "workers": 128_950,
     "store": 91_100,
     "orchestrator": 94_700,
     "webapp": 73_700,
