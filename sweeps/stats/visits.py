@@ -218,7 +218,7 @@ def rounds_of_states(
     """Which rounds are of the quick state and which of the slow one, by how much both sides of each
     are `above` the quickest known levels, as logarithms.
 
-    The rounds before and after one tell its state, so that no time decides whether it counts
+    The rounds before and after one show its state, so that no time decides whether it counts
     itself; one between two states is of neither.
     """
     number = len(above)

@@ -1,5 +1,5 @@
-"""What the tool itself costs: the unmodified DeiT-tiny in a job, in the process of a sweep, against a
-plain script with torch's defaults and as many threads.
+"""What the tool itself costs: the unmodified DeiT-tiny in a job, in the process of a sweep, against
+a plain script with torch's defaults and as many threads.
 
 From the project's folder, on a quiet machine: `uv run python -m tests.benchmarks.plain` (four
 minutes), or `--short` (one). Processes take turns in random order, and are made anew between

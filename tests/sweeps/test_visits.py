@@ -63,7 +63,7 @@ def test_intervals_hold_the_speedup_of_the_claimed_state(
 
 
 def test_true_differences_are_found() -> None:
-    """5 % is seen in 9 of 10 runs (others saw the quick state in three visits), with intervals below
+    """5 % is seen in 9 of 10 runs (others saw the quick state in 3 visits), with intervals below
     2.1 %, and below 1.9 % inside the run.
     """
     rng = np.random.default_rng(8)
@@ -246,7 +246,7 @@ def test_agreeing_runs_are_seldom_flagged(runs: int, visits: int) -> None:
 
 
 def test_runs_that_differ_by_more_than_their_visits_are_flagged() -> None:
-    """Visits agree within 0.4 %, runs differ by 5 %: 17 of 20 are seen, and of their intervals 2.5 %
+    """Visits agree within 0.4 %, runs differ by 5 %: 17 of 20 are seen; 2.5 % of their intervals
     miss.
 
     They count the spread of runs: without it more than 10 % would.

@@ -59,7 +59,7 @@ def test_the_turns_outlast_the_gap(times: WaitTimes, turns: str) -> None:
 
 @pytest.mark.parametrize(("times", "shortened"), [(EPYC, False), (SLOW, True), (LONG, True)])
 def test_shorter_only_beside_a_busy_core(times: WaitTimes, shortened: bool) -> None:
-    """Where more than 3 000 turns would be needed, and a note says so; with 3 000 a load changes
+    """Where more than 3 000 turns would be needed, with a note; with 3 000 a load changes
     nothing, so that it does not split environments.
     """
     busy = times._replace(busy=True)

@@ -127,6 +127,10 @@ FunctionInputs = tuple[Sequence[Any], Mapping[str, Any]]
 """Positional and named arguments."""
 
 
+def _call_next(calls: list[Callable[[], Any]]) -> None:
+    calls.pop()()
+
+
 class RepeatedCall:
     """Calls of a user's function with the same inputs, of which the first one is timed apart."""
 
@@ -169,7 +173,7 @@ class RepeatedCall:
         for done in range(0, inner, FRESH_CALLS):
             number = min(FRESH_CALLS, inner - done)
             calls = [self._with(make()) for _ in range(number)]
-            taken = clock(lambda calls=calls: calls.pop()(), number)  # type: ignore[misc]
+            taken = clock(functools.partial(_call_next, calls), number)
             wall += taken.wall * number
         return SampleTime(wall / inner, None)
 
