@@ -171,11 +171,12 @@ def test_a_thread_that_an_arm_leaves_is_flagged(folder: Path) -> None:
 def test_every_slot_has_its_own_code_and_data(folder: Path, tmp_path: Path) -> None:
     """Two files with the same text that hold 4 MB each: four addresses, though inputs are equal."""
     text = (
-        "import numpy\n"
-        "values = numpy.ones(500_000)\n"
+        "import numpy, os\n"
+        "values, process = numpy.ones(500_000), os.getpid()\n"
         "def make(n=1): return numpy.random.default_rng().standard_normal(3)\n"
         "def f(made):\n"
-        "    with open('addresses', 'a') as file: print(values.ctypes.data, id(made), file=file)\n"
+        "    data, own = f'{process}:{values.ctypes.data}', f'{process}:{id(made)}'\n"
+        "    with open('addresses', 'a') as file: print(data, own, file=file)\n"
         "    return values.sum() + made.sum()\n"
     )
     for name in ("a.py", "b.py"):
@@ -184,8 +185,8 @@ def test_every_slot_has_its_own_code_and_data(folder: Path, tmp_path: Path) -> N
         for slot in found.slots():
             slot(1)
     rows = [line.split() for line in (tmp_path / "addresses").read_text().splitlines()]
-    assert [len({row[column] for row in rows}) for column in range(2)] == [4, 4]
-    assert [rows.count(row) for row in rows] == [2] * 8, "once checked and once timed"
+    assert [len({row[column] for row in rows}) for column in range(2)] == [4, 4], rows
+    assert [rows.count(row) for row in rows] == [2] * 8, f"once checked and once timed: {rows}"
 
 
 def test_a_file_that_cannot_be_loaded_twice_has_a_process_for_each_slot(tmp_path: Path) -> None:
