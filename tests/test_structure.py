@@ -23,7 +23,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 120_650,
+    "sweeps": 121_450,
     "workers": 128_950,
     "store": 91_100,
     "orchestrator": 94_700,

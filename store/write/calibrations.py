@@ -20,8 +20,8 @@ from sweeps.model.identity import digest
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS
 from sweeps.model.outcome import Outcome
+from sweeps.stats.calibration import fit_process_term, size_class
 from sweeps.stats.timing import ANALYSIS_VERSION, Contrast
-from sweeps.stats.visits import fit_process_term, size_class
 
 Together = tuple[str, str]
 """What contrasts of one process have in common: condition and host."""

@@ -1,14 +1,13 @@
 """Speed-up from visits spread over time: the rounds in one state of the machine, and how much
-visits and processes differ.
+visits and runs differ.
 
 A machine changes its speed by 15 to 25 % for seconds or minutes, and speed-ups move with it. So the
 rounds of one state are compared, what differs between visits is estimated by leaving out one at a
 time, and no visit counts more than its share of these rounds. One visit alone shows nothing of how
-visits differ: its interval rests on what is assumed, and is wide. Calibration measures how much the
-log speed-up of one comparison differs between fresh processes beyond the errors within each.
+visits differ: its interval rests on what is assumed, and is wide.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import exp, hypot, inf, sqrt
 from statistics import median
 from typing import Literal, NamedTuple
@@ -34,6 +33,12 @@ QUICK_SHARE = 0.2
 TAIL_SHARE = 0.1
 """Of the times of a column on either side. Half of the distance between the limits of the rest
 beyond them is the most that a round counts."""
+HUBER, LOCATION_STEPS, LOCATION_EXACT = 1.0, 50, 1e-4
+"""A log ratio counts up to so many standard deviations from the location, which is found in so many
+steps or to such a share of them."""
+INSIDE_SHARE = 0.5
+"""Where rounds of a visit deviate by less than this share of what all do, visits are what differs,
+and each counts by its mean."""
 FLOOR_SD, FLOOR_FREEDOM = 0.0105, 3.0
 """What the log speed-ups of visits are taken to deviate by before any two are compared, and the
 degrees of freedom of that."""
@@ -67,7 +72,8 @@ class VisitPart(NamedTuple):
     """One visit among those that are pooled."""
 
     log: float
-    """Log speed-up that it alone would estimate; that of all where it has none of the rounds."""
+    """Log speed-up that it alone would estimate, as the estimate without it shows; that of all
+    where it has none of the rounds."""
     weight: float
     """Share of the rounds; 0 where it does not count."""
     speed: float = 1.0
@@ -202,7 +208,7 @@ def pool_visits(
         between=one.between,
         counted=one.counted,
         between_runs=between_runs,
-        inside=_reach(one.counted) * sqrt(one.squares),
+        inside=_reach(one.inside()),
         floor_sd=floor_sd,
         host_speed=exp(-median(above[runs[of_visit] == runs.max()].tolist())),
         null=null,
@@ -288,16 +294,18 @@ class _OneState:
         numbers = np.bincount(of_visit, minlength=len(runs))
         self.shares = numbers / len(rows)
         self.squares = float((self.shares**2).sum())
-        self.effect, self.own = _effects(rows, slots, of_visit, self.shares)
+        self.assumed = max(
+            floor.sd**2, floor.noise / max(median(numbers[numbers > 0].tolist()) - 1, 1.0)
+        )
+        self.effect, self.own, self.doubt = _estimate(
+            rows, slots, of_visit, self.shares, self.assumed
+        )
         known = np.bincount(runs, numbers) > 0
         self.run_shares = np.bincount(runs, self.shares)[known]
         self.run_means = np.bincount(runs, self.shares * self.own)[known] / self.run_shares
         of_run = np.maximum(np.cumsum(known)[runs] - 1, 0)
         inside = self.shares / self.run_shares[of_run]
         self.run_squares = np.bincount(of_run, inside**2, len(self.run_shares))
-        self.assumed = max(
-            floor.sd**2, floor.noise / max(median(numbers[numbers > 0].tolist()) - 1, 1.0)
-        )
         freedom = float((1 / self.run_squares - 1).sum())
         self.between = self._spread(inside, self.run_means[of_run], freedom)
         self.of_runs = self._with_assumed(self.between)
@@ -325,6 +333,11 @@ class _OneState:
         squares = shown.freedom * shown.sd**2 + FLOOR_FREEDOM * self.assumed
         return Spread(sqrt(squares / freedom), freedom)
 
+    def inside(self) -> Spread:
+        """Of the log speed-up, by its visits alone."""
+        sd = hypot(self.counted.sd * sqrt(self.squares), self.doubt)
+        return Spread(sd, self.counted.freedom)
+
     def error(self, run_sd: float) -> tuple[Spread, Spread, float | None]:
         """Of the log speed-up, what runs differ by beyond their visits, which `run_sd` is assumed
         of, and the probability that runs lie so far apart (F test; `None` for one).
@@ -342,7 +355,7 @@ class _OneState:
             (number - 1) * max(0.0, apart - visits * mean_squares) + RUN_FREEDOM * run_sd**2
         ) / freedom
         runs = Spread(sqrt(variance) if run_sd else 0.0, freedom)
-        inside = Spread(self.counted.sd * sqrt(self.squares), self.counted.freedom)
+        inside = self.inside()
         error = max(inside, _sum_of(inside, Spread(runs.sd * sqrt(squares), freedom)), key=_reach)
         if number < 2:
             return error, runs, None
@@ -379,12 +392,9 @@ class _OneState:
     def _contrast(self, one: Array, other: Array) -> Contrast:
         """Of two groups of columns, by what visits show of it."""
         rows = np.hstack([one, other])
-        offset, offsets = _effects(rows, one.shape[1], self.of_visit, self.shares)
-        return Contrast(
-            offset,
-            sqrt(_variance(offset, offsets, self.shares) * self.squares),
-            1 / self.squares - 1,
-        )
+        shown = _estimate(rows, one.shape[1], self.of_visit, self.shares, 0.0)
+        variance = _variance(shown.effect, shown.own, self.shares) * self.squares
+        return Contrast(shown.effect, hypot(sqrt(variance), shown.doubt), 1 / self.squares - 1)
 
 
 def _sum_of(one: Spread, other: Spread) -> Spread:
@@ -429,28 +439,74 @@ def _offset(nulls: Sequence[Contrast]) -> float:
     return max(clear, default=0.0) / 2
 
 
-def _effects(rows: Array, slots: int, of_visit: _ORDERS, shares: Array) -> tuple[float, Array]:
-    """The log speed-up by all rows, whose first `slots` columns are the baseline's, and by each
-    visit alone, shape [visits].
+class _Estimate(NamedTuple):
+    """The log speed-up by all rows and by each visit alone, and what it may be wrong by, as a
+    standard deviation, beyond what visits show.
+    """
 
-    It compares mean times: of each column the mean deviation from the median of its visit, on both
-    sides alike however much either deviates. What a visit alone would estimate follows from the
-    estimate without it; of one without rows it is that of all.
+    effect: float
+    own: Array
+    doubt: float = 0.0
+
+
+def _estimate(
+    rows: Array, slots: int, of_visit: _ORDERS, shares: Array, assumed: float
+) -> _Estimate:
+    """The log speed-up by mean times, or by typical pairs of times where that has the smaller
+    error; visits deviate by the variance `assumed` at least.
+
+    The first `slots` columns of `rows` are the baseline's. On a busy machine few rounds decide a
+    mean, and the same ones on both sides, so that pairs of one round show the speed-up several
+    times as well; but only where both sides deviate alike.
+    """
+    means = _by_means(rows, slots, of_visit, shares)
+    pairs = _by_pairs(rows, slots, of_visit, shares)
+    if pairs is None:
+        return means
+    squares = float((shares**2).sum())
+
+    def error(one: _Estimate) -> float:
+        variance = max(_variance(one.effect, one.own, shares), assumed)
+        return variance * squares + one.doubt**2
+
+    return min(means, pairs, key=error)
+
+
+def _alone(estimate: Callable[[int | np.int_], float], shares: Array) -> tuple[float, Array]:
+    """Of all visits (-1), and of each alone as it follows from the estimate without it; of one
+    without rows it is that of all.
+    """
+    effect = estimate(-1)
+    own = np.full(len(shares), effect)
+    for visit in np.flatnonzero((shares > 0) & (shares < 1)):
+        share = shares[visit]
+        own[visit] = effect - (1 - share) / share * (estimate(visit) - effect)
+    return effect, own
+
+
+def _deviations(rows: Array, of_visit: _ORDERS, visits: int) -> tuple[Array, Array]:
+    """From the median of their visit, and the medians, shape [visits, columns]."""
+    medians = np.zeros((visits, rows.shape[1]))
+    for visit in set(of_visit):
+        medians[visit] = np.median(rows[of_visit == visit], axis=0)
+    return rows - medians[of_visit], medians
+
+
+def _by_means(rows: Array, slots: int, of_visit: _ORDERS, shares: Array) -> _Estimate:
+    """Of each column the mean deviation from the median of its visit, on both sides alike however
+    much either deviates.
     """
     number = np.bincount(of_visit, minlength=len(shares))
-    medians = np.zeros((len(shares), rows.shape[1]))
-    for visit in np.flatnonzero(number):
-        medians[visit] = np.median(rows[of_visit == visit], axis=0)
-    deviations = rows - medians[of_visit]
+    deviations, medians = _deviations(rows, of_visit, len(shares))
     orders = np.argsort(deviations, axis=0)
     columns = [
         (logs[order], np.expm1(logs[order]), of_visit[order])
         for logs, order in zip(deviations.T, orders.T, strict=True)
     ]
 
-    def estimate(without: object) -> float:
-        shown = np.where(np.arange(len(number)) == without, 0, number)
-        means = shown @ medians / shown.sum() + np.log1p(
+    def estimate(without: int | np.int_) -> float:
+        counted = np.where(np.arange(len(number)) == without, 0, number)
+        means = counted @ medians / counted.sum() + np.log1p(
             [
                 _clipped_mean(*(part[visits != without] for part in (logs, times)))
                 for logs, times, visits in columns
@@ -458,12 +514,52 @@ def _effects(rows: Array, slots: int, of_visit: _ORDERS, shares: Array) -> tuple
         )
         return float(means[:slots].mean() - means[slots:].mean())
 
-    effect = estimate(-1)
-    own = np.full(len(shares), effect)
-    for visit in np.flatnonzero((shares > 0) & (shares < 1)):
-        share = shares[visit]
-        own[visit] = effect - (1 - share) / share * (estimate(visit) - effect)
-    return effect, own
+    return _Estimate(*_alone(estimate, shares))
+
+
+def _by_pairs(rows: Array, slots: int, of_visit: _ORDERS, shares: Array) -> _Estimate | None:
+    """Location (Huber) of the log ratios of all pairs of a round; `None` where most are equal.
+
+    In doubt is how far the mean of a column lies above its location, as far as both sides
+    may deviate by different amounts.
+    """
+    ratios = (rows[:, :slots, None] - rows[:, None, slots:]).reshape(len(rows), -1)
+    scale = _scale(ratios)
+    deviations, _ = _deviations(rows, of_visit, len(shares))
+    scales = [_scale(column) for column in deviations.T]
+    inside = _scale(_deviations(ratios, of_visit, len(shares))[0])
+    if not all([inside, *scales]) or inside < INSIDE_SHARE * scale:
+        return None
+    low, high = np.quantile(deviations, (TAIL_SHARE, 1 - TAIL_SHARE), axis=0)
+    spread = np.log(high - low)
+    unequal = float(spread[:slots].mean() - spread[slots:].mean())
+    above = np.mean(
+        [
+            np.log1p(_clipped_mean(logs, np.expm1(logs))) - _location(logs, scale_of)
+            for logs, scale_of in zip(np.sort(deviations, axis=0).T, scales, strict=True)
+        ]
+    )
+    start = median(ratios.ravel().tolist())
+    effect, own = _alone(
+        lambda without: _location(ratios[of_visit != without].ravel(), scale, start), shares
+    )
+    return _Estimate(effect, own, abs(float(above)) * hypot(unequal, 1 / sqrt(len(rows))))
+
+
+def _scale(values: Array) -> float:
+    """Standard deviation as the median deviation from the median shows it."""
+    return NORMAL_MAD * float(np.median(np.abs(values - np.median(values))))
+
+
+def _location(values: Array, scale: float, start: float = 0.0) -> float:
+    """Of values that count up to `HUBER` times their scale (Huber 1964)."""
+    location = start
+    for _ in range(LOCATION_STEPS):
+        weights = 1 / np.maximum(np.abs(values - location) / (HUBER * scale), 1)
+        last, location = location, float((weights * values).sum() / weights.sum())
+        if abs(location - last) < LOCATION_EXACT * scale:
+            break
+    return location
 
 
 def _clipped_mean(logs: Array, times: Array) -> float:
@@ -477,112 +573,3 @@ def _clipped_mean(logs: Array, times: Array) -> float:
     below, above = np.expm1(limits)
     total = first * below + times[first:last].sum() + (len(logs) - last) * above
     return float(total / len(logs))
-
-
-TERM_CONFIDENCE = 0.95
-"""Of the interval of the term."""
-USED_CONFIDENCE = 0.8
-"""Intervals use the term's one-sided upper bound at this confidence: the estimate itself covers too
-little where arms differ in it (`tests/sweeps/test_calibration.py`)."""
-MIN_FREEDOM = 5
-"""Errors within a process that rest on fewer degrees of freedom are too uncertain: about 18 rounds
-are needed."""
-SHARED = 0.25
-"""Squared correlation of two contrasts of one process that have their baseline in common."""
-LARGEST = 1.0
-"""No process is slower by more than this, as a logarithm."""
-_DECADES = {7: "up to 10 M", 8: "10 M to 100 M", 9: "100 M to 1 B"}
-
-Repeats = Sequence[Sequence[Contrast]]
-"""The contrasts of one job, each measured in several processes: shape [contrasts][processes]."""
-
-
-class Calibration(NamedTuple):
-    """The standard deviation of a log speed-up between processes, from repeats in fresh ones."""
-
-    tau: float
-    """Estimate by Paule and Mandel: at it the weighted squares around each contrast's mean are as
-    large as expected."""
-    low: float
-    high: float
-    """Interval at `TERM_CONFIDENCE` (Q-profile, Viechtbauer 2007)."""
-    used: float
-    """What intervals are made with: the upper bound at `USED_CONFIDENCE`, and no less than
-    `visits.FLOOR_SD` unless `high` is.
-
-    So few or noisy repeats, which exclude nothing, narrow no interval.
-    """
-    freedom: float
-    """Of the squares, less what contrasts with a common baseline share."""
-    processes: int
-    contrasts: int
-
-
-def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
-    """The term that contrasts of several jobs have in common; `None` unless one was measured in two
-    processes or more.
-
-    A contrast whose standard error has fewer than `MIN_FREEDOM` does not count. An error estimated
-    with f degrees of freedom is raised to f / (f - 2), the expectation of its weight. Random
-    effects: in process p it is its mean + N(0, se_p^2 + tau^2).
-    """
-    repeats = [[_certain(contrast) for contrast in job] for job in jobs]
-    repeats = [[contrast for contrast in job if len(contrast) > 1] for job in repeats]
-    known = [contrast for job in repeats for contrast in job]
-    if not known:
-        return None
-    squares = sum(len(contrast) - 1 for contrast in known)
-    shares = [
-        sum(len(one) - 1 for one in job) / (1 + SHARED * (len(job) - 1)) for job in repeats if job
-    ]
-    freedom = float(sum(shares))
-    processes = max(map(len, known))
-    effects, variances = np.zeros((len(known), processes)), np.full((len(known), processes), inf)
-    for row, contrast in enumerate(known):
-        effects[row, : len(contrast)] = [one.effect for one in contrast]
-        variances[row, : len(contrast)] = [
-            one.se**2 * one.freedom / (one.freedom - 2) for one in contrast
-        ]
-
-    def at(chi2: float) -> float:
-        return sqrt(_solve(effects, variances, squares / freedom * chi2))
-
-    # imported late, because commands without statistics do not need it
-    from scipy.special import chdtri
-
-    tail = (1 - TERM_CONFIDENCE) / 2
-    low, high, used = (at(float(chdtri(freedom, p))) for p in (tail, 1 - tail, USED_CONFIDENCE))
-    return Calibration(
-        at(freedom), low, high, max(used, min(high, FLOOR_SD)), freedom, processes, len(known)
-    )
-
-
-def size_class(parameters: int | None) -> str:
-    """The class of models with about as many parameters, the smallest where they are not known:
-    what differs between processes is estimated for each.
-    """
-    return _DECADES.get(max(7, len(str((parameters or 1) - 1))), "above 1 B")
-
-
-def _certain(contrast: Sequence[Contrast]) -> list[Contrast]:
-    return [one for one in contrast if 0 < one.se < inf and one.freedom >= MIN_FREEDOM]
-
-
-def _solve(effects: Array, variances: Array, target: float) -> float:
-    """The variance between processes at which the weighted squares of contrasts, of shape
-    [contrasts, processes], are `target`.
-
-    0 where they are smaller without any. A missing effect has an infinite variance.
-    """
-    from scipy.optimize import brentq
-
-    def excess(between: float) -> float:
-        weights = 1 / (variances + between)
-        means = np.sum(weights * effects, axis=1, keepdims=True) / np.sum(
-            weights, axis=1, keepdims=True
-        )
-        return float(np.sum(weights * (effects - means) ** 2)) - target
-
-    if excess(0.0) <= 0:
-        return 0.0
-    return LARGEST if excess(LARGEST) > 0 else float(brentq(excess, 0.0, LARGEST, xtol=1e-12))

@@ -5,9 +5,10 @@ with it cover.
 import numpy as np
 import pytest
 
+from sweeps.stats.calibration import fit_process_term, size_class
 from sweeps.stats.pooling import quantile
 from sweeps.stats.timing import Contrast
-from sweeps.stats.visits import FLOOR_SD, fit_process_term, pool_visits, size_class
+from sweeps.stats.visits import FLOOR_SD, pool_visits
 from tests.fixtures.machine_states import plain_visit
 
 Repeats = list[list[Contrast]]

@@ -70,7 +70,8 @@ def test_no_verdict_contradicts_a_slowdown_of_5_percent() -> None:
     Small forwards are slowed by about 1 % more (see `workers/methods/vision/slowed.py`).
 
     How often it is seen in how much time depends on the machine: `python -m tests.benchmarks.null`
-    counts that.
+    counts that, and `tests/orchestrator/test_compare_regression.py` has a slowdown that is seen on
+    any.
     """
     rows = in_new_process(compare, "slowed", visits=12, budget_s=ENOUGH_S / 3)
     counts = show("dense against dense slowed by 5 %", rows)
@@ -86,4 +87,3 @@ def test_no_verdict_contradicts_a_slowdown_of_5_percent() -> None:
         row for row in rows if row.verdict != "insufficient" and row.speedup.half_width < NARROW
     ]
     assert sum(row.verdict != "slower" for row in narrow) <= 1
-    assert counts["slower"] >= 1
