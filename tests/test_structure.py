@@ -23,10 +23,10 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 121_450,
-    "workers": 128_950,
-    "store": 91_100,
-    "orchestrator": 94_700,
+    "sweeps": 121_800,
+    "workers": 128_970,
+    "store": 91_700,
+    "orchestrator": 94_750,
     "webapp": 73_700,
 }
 """Of the Python files of each folder, without comments, docstrings and layout; raising one needs a

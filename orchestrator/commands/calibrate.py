@@ -28,7 +28,7 @@ from store.rows.location import database_option
 from store.write.calibrations import freeze_calibrations
 from sweeps.language.expand import Expansion
 from sweeps.model.condition import Device
-from sweeps.stats.visits import FLOOR_SD
+from sweeps.stats.visits import FLOOR
 
 WRITTEN = "budget: 4s, timeout: 5m, rounds: 8"
 """What the shipped sweep file states instead of the options."""
@@ -149,7 +149,7 @@ def _row(device: Device, found: Mapping[str, Any]) -> Sequence[Any]:
         ),
         f"{_percent(found['tau_low'])} to {_percent(found['tau_high'])}",
         "" if found["null_tau"] is None else _percent(found["null_tau"]),
-        f"{_percent(FLOOR_SD)} (default)" if used_before is None else _percent(used_before),
+        f"{_percent(FLOOR.sd)} (default)" if used_before is None else _percent(used_before),
         *(_percent(found["process_sd"]), found["calibration_id"]),
     )
 

@@ -30,7 +30,7 @@ from sweeps.model.metrics import SPEED_FLOOR, notes_on
 from sweeps.model.outcome import Environment
 from sweeps.model.profile import Peaks
 from sweeps.number_format import age, count
-from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
+from sweeps.stats.visits import FLOOR, Visit, pool_visits
 from workers.measure.counters import GpuSamples, HostCounters, energy_problem
 from workers.measure.environment import (
     ROOT,
@@ -68,6 +68,7 @@ class CalibrationRow:
 
     calibration_id: str
     size_class: str
+    made_of: str
     processes: int
     process_sd: float
     tau: float
@@ -165,7 +166,7 @@ def calibration_lines(
     here = known[known["environment"].isin(environment_ids)] if len(known) else known
     if here.empty:
         yield (
-            f"before visits are compared, intervals count {100 * FLOOR_SD:.3g} % between them, the"
+            f"before visits are compared, intervals count {100 * FLOOR.sd:.3g} % between them, the"
             " default; measured by: breakeven calibrate"
         )
         return
@@ -174,9 +175,9 @@ def calibration_lines(
         yield (
             f"models of {row.size_class} parameters: before visits are compared, intervals count"
             f" {100 * row.process_sd:.2f} %, measured {100 * row.tau:.2f} %"
-            f" ({100 * row.tau_low:.2f} to {100 * row.tau_high:.2f} %) in {row.processes} processes"
-            f" {age((time.time() if now is None else now) - row.created_at)} ago, calibration"
-            f" {row.calibration_id}"
+            f" ({100 * row.tau_low:.2f} to {100 * row.tau_high:.2f} %) in {row.processes}"
+            f" {row.made_of} {age((time.time() if now is None else now) - row.created_at)} ago,"
+            f" calibration {row.calibration_id}"
         )
 
 

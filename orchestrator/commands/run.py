@@ -53,6 +53,8 @@ from store.read.answers import Doubt, doubted
 from store.read.queries import find_sweep
 from store.read.runs import failure_classes
 from store.write import queue
+from store.write.calibrations import freeze_visits
+from store.write.reanalysis import reanalyse
 from sweeps.language.expand import Expansion
 from sweeps.model.condition import Device
 from sweeps.model.job import Job
@@ -243,6 +245,8 @@ def run_sweep(
         if result.interrupted:
             show_stop("stopped")
             return INTERRUPTED
+        if freeze_visits(engine, expansion.sweep.name):
+            reanalyse(engine, expansion.sweep.name)
         if result.taken:
             show_stop("another run has the host or the jobs, and this one waits no longer:")
     sweep_text = f"{shlex.quote(str(file))}{command_options(db, device, ray_address)}"

@@ -24,7 +24,7 @@ from sweeps.model.outcome import SCORED
 from sweeps.number_format import count
 from sweeps.stats.pooling import SpeedUp
 from sweeps.stats.quality import MIN_DOCUMENTS, TOP1_FLOOR, images_for_same, smallest_drop
-from sweeps.stats.visits import FLOOR_FREEDOM, FLOOR_SD
+from sweeps.stats.visits import FLOOR
 from workers import methods
 from workers.arms.budget import solve
 from workers.errors import Unsupported
@@ -370,7 +370,7 @@ def _limits(expansion: Expansion) -> Iterator[str]:
         any(KINDS[job.kind].sampled and job.protocol.turns == 1 for job in expansion.jobs)
         and expansion.sweep.search is None
     ):
-        least = SpeedUp(0.0, FLOOR_SD, FLOOR_FREEDOM, 0).half_width
+        least = SpeedUp(0.0, FLOOR.sd, FLOOR.freedom, 0).half_width
         yield (
             "measured in one stretch, no interval of a speed-up is narrower than"
             f" ±{100 * (exp(least) - 1):.2g} %: `passes: 12` under `jobs` spreads the same time"

@@ -143,7 +143,10 @@ def _pairs() -> Select[Any]:
             "flags started_at ended_at source host process calibration_id round protocol"
             " project_commit",
         ),
-        CALIBRATION.c.process_sd,
+        *(
+            CALIBRATION.c[name].label(f"floor_{name}")
+            for name in ("process_sd", "freedom", "made_of")
+        ),
         func.coalesce(*(read_size(payload) for payload in STORES.values())).label("size"),
         *(
             baseline.c[name].label(f"baseline_{name}")

@@ -29,7 +29,8 @@ from sweeps.model.outcome import Outcome
 from sweeps.stats import timing
 from sweeps.stats.pooling import SpeedUp, Verdict, mean_contrast, mean_disagrees
 from sweeps.stats.timing import Contrast
-from sweeps.stats.visits import FLOOR_SD, RUN_SD, SAME_RUN_SD, Pooling, Visit, pool_visits
+from sweeps.stats.visits import FLOOR, RUN_SD, SAME_RUN_SD, Pooling, Visit, pool_visits
+from sweeps.stats.visits import Spread as VisitSpread
 
 T = TypeVar("T")
 StoredPair = Row[Any]
@@ -205,6 +206,8 @@ class SampleStore(PayloadStore[Timings]):
                     "effect_high": finite(found.high),
                     "effect_se": finite(found.se),
                     "effect_freedom": found.freedom,
+                    "visits_sd": pooling.between.sd,
+                    "visits_freedom": pooling.between.freedom,
                     "effect_slow": slow and slow.value,
                     "effect_slow_low": slow and slow.low,
                     "effect_slow_high": slow and finite(slow.high),
@@ -238,15 +241,16 @@ class TimedAttempt(NamedTuple):
         return Visit(baseline, own, np.hstack(equal) if equal else None)
 
     @property
-    def floor_sd(self) -> float:
+    def floor(self) -> VisitSpread:
         """What visits are assumed to differ by: as calibrated, where the arm does other work than
-        its baseline.
+        its baseline, and unless the visits of other comparisons show less than is assumed.
         """
-        return (
-            FLOOR_SD
-            if self.row.same_work or self.row.calibration_id is None
-            else float(self.row.process_sd)
-        )
+        if self.row.same_work or self.row.calibration_id is None:
+            return FLOOR
+        if self.row.floor_made_of == "processes":
+            return FLOOR._replace(sd=self.row.floor_process_sd)
+        visits = VisitSpread(self.row.floor_process_sd, self.row.floor_freedom)
+        return max(visits, FLOOR, key=lambda spread: spread.freedom)
 
     @property
     def run_sd(self) -> float:
@@ -281,7 +285,7 @@ def pool_attempts(attempts: Sequence[TimedAttempt]) -> Pooling:
     return pool_visits(
         [each.visit for each in attempts],
         [each.row.round for each in attempts],
-        attempts[-1].floor_sd,
+        attempts[-1].floor,
         run_sd=attempts[-1].run_sd,
     )
 

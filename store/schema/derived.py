@@ -95,6 +95,10 @@ class EffectRow(ReportedColumns, table=True):
     """Standard error of the logarithm of a ratio, what differs between visits included."""
     effect_freedom: float | None = None
     """Degrees of freedom of `effect_se`."""
+    visits_sd: float | None = None
+    """By how much the log speed-ups of visits deviate, as they alone show it."""
+    visits_freedom: float | None = None
+    """Degrees of freedom of `visits_sd`."""
     ratio_of_means: float | None = None
     """Of times that every round samples: the baseline's mean over the arm's, slow forwards
     counted."""

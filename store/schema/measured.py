@@ -22,32 +22,35 @@ from sweeps.model.profile import COUNTERS, Activity, Phase, Side, TimeClass, Too
 
 
 class CalibrationRow(SQLModel, table=True):
-    """What differs between processes, estimated from repeats in fresh ones; never changed, so that
-    answers keep theirs.
+    """What differs between processes, estimated from repeats in fresh ones, or between visits, from
+    all comparisons of a sweep; never changed, so that answers keep theirs.
     """
 
     __tablename__ = "calibration"
     __table_args__ = (
+        one_of("made_of", ("processes", "visits")),
         *finite_numbers("process_sd tau tau_low tau_high created_at", ">= 0"),
         *finite_numbers("freedom processes contrasts", "> 0"),
         Index(None, "environment", "size_class", "created_at"),
     )
 
     calibration_id: str = Field(primary_key=True)
-    """Digest of the attempts that it was made from."""
+    """Digest of what it was made from."""
+    made_of: str
     environment: str = Field(foreign_key="environment.environment_id")
     size_class: str
-    """Of models, by their parameters (`sweeps.stats.visits.size_class`)."""
+    """Of models, by their parameters (`sweeps.stats.calibration.size_class`)."""
     created_at: float
     process_sd: float
-    """Standard deviation of a log speed-up between processes that intervals use: an upper bound of
-    `tau`."""
+    """Standard deviation of a log speed-up that intervals assume before visits are compared:
+    between processes an upper bound of `tau`."""
     tau: float
     tau_low: float
     tau_high: float
     freedom: float
     """Degrees of freedom of `process_sd`."""
     processes: int
+    """Or visits."""
     contrasts: int
 
 

@@ -1,10 +1,11 @@
-"""Calibrations: the term between processes by environment and model size class, estimated once and
-then carried by attempts.
+"""Calibrations: what differs between processes or visits, by environment and model size class,
+estimated once and then carried by attempts.
 """
 
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from math import log
 from typing import Any
 
 from sqlalchemy import Connection, Engine, Select, bindparam, select, update
@@ -13,20 +14,32 @@ from store.derive.effects import same_work
 from store.derive.payloads import payload_of
 from store.rows.row_mapping import insert_new
 from store.rows.transactions import writing
-from store.schema.tables import ARM_RESULT, ATTEMPT, CALIBRATION, COMPARISON, PAIR, named, same_arm
+from store.schema.tables import (
+    ARM_RESULT,
+    ATTEMPT,
+    CALIBRATION,
+    COMPARISON,
+    EFFECT,
+    PAIR,
+    named,
+    same_arm,
+)
 from store.views.public import TABLES
 from sweeps.model.flags import split_flags, wrong
 from sweeps.model.identity import digest
 from sweeps.model.kinds import KINDS
 from sweeps.model.metrics import METRICS
 from sweeps.model.outcome import Outcome
-from sweeps.stats.calibration import fit_process_term, size_class
+from sweeps.stats.calibration import Calibration, fit_process_term, fit_visits, size_class
 from sweeps.stats.timing import ANALYSIS_VERSION, Contrast
+from sweeps.stats.visits import Spread
 
 Together = tuple[str, str]
 """What contrasts of one process have in common: condition and host."""
 ByComparison = Mapping[tuple[str, str], Mapping[str, Contrast]]
 """Contrasts of each process."""
+MOVED = 0.05
+"""By so little a spread of visits may differ from the one before."""
 _SIZED = ATTEMPT.join(ARM_RESULT)
 _NEWEST = (
     select(CALIBRATION.c.calibration_id)
@@ -50,6 +63,28 @@ _CARRY = (
     update(ATTEMPT)
     .where(ATTEMPT.c.id == bindparam("row"))
     .values(calibration_id=bindparam("newest"))
+)
+
+_LINK = TABLES["sweep_comparison"]
+_SPREADS = (
+    select(
+        *named(EFFECT, "environment comparison_id metric visits_sd visits_freedom"),
+        ARM_RESULT.c.parameters,
+    )
+    .select_from(
+        EFFECT.join(_LINK, _LINK.c.comparison_id == EFFECT.c.comparison_id)
+        .join(PAIR, PAIR.c.comparison_id == EFFECT.c.comparison_id)
+        .join(ATTEMPT)
+        .join(ARM_RESULT, same_arm(ARM_RESULT, PAIR, "baseline"))
+    )
+    .where(
+        _LINK.c.sweep == bindparam("sweep"),
+        ATTEMPT.c.environment == EFFECT.c.environment,
+        EFFECT.c.verdict.not_in(["quarantined", "insufficient"]),
+        EFFECT.c.visits_sd > 0,
+    )
+    .order_by(EFFECT.c.environment, EFFECT.c.comparison_id, EFFECT.c.metric)
+    .distinct()
 )
 
 
@@ -122,19 +157,7 @@ def _frozen(
             "size_class": name,
             "version": ANALYSIS_VERSION,
         }
-        columns = {
-            "calibration_id": digest({**made_of, "environment": environment}),
-            "environment": environment,
-            "size_class": name,
-            "created_at": time.time(),
-            "process_sd": found.used,
-            **{
-                field: getattr(found, field)
-                for field in ("tau", "freedom", "processes", "contrasts")
-            },
-            "tau_low": found.low,
-            "tau_high": found.high,
-        }
+        columns = _columns(found, environment, made_of, "processes")
         newest = _newest(connection, environment, rows[0].parameters)
         before = select(CALIBRATION.c.process_sd).where(CALIBRATION.c.calibration_id == newest)
         null = fit_process_term([[list(processes.values())] for processes in nulls.values()])
@@ -144,6 +167,52 @@ def _frozen(
         }
         insert_new(connection, CALIBRATION, [columns])
         yield {**columns, **beside}
+
+
+def freeze_visits(engine: Engine, sweep: str) -> bool:
+    """Estimate what visits differ by in each environment, from all comparisons of the sweep of that
+    name, and store it. Returns whether some attempts carry another term from now on.
+
+    One within `MOVED` of the newest is not stored, nor one beside a calibration by processes.
+    """
+    changed = False
+    with writing(engine) as connection:
+        spreads: dict[tuple[str, str], list[Any]] = defaultdict(list)
+        for row in connection.execute(_SPREADS, {"sweep": sweep}):
+            spreads[row.environment, size_class(row.parameters)].append(row)
+        for (environment, name), rows in spreads.items():
+            found = fit_visits([Spread(row.visits_sd, row.visits_freedom) for row in rows])
+            of_newest = CALIBRATION.c.calibration_id == _newest(
+                connection, environment, rows[0].parameters
+            )
+            newest = connection.execute(select(CALIBRATION).where(of_newest)).first()
+            if found is not None and (newest is None or not _holds(newest, found)):
+                made_of = {"spreads": [list(row) for row in rows], "size_class": name}
+                columns = _columns(found, environment, made_of, "visits")
+                insert_new(connection, CALIBRATION, [columns])
+                changed = True
+    return changed
+
+
+def _holds(newest: Any, found: Calibration) -> bool:
+    """Whether the newest calibration need not give way to another one of visits."""
+    return newest.made_of == "processes" or abs(log(found.used / newest.process_sd)) <= MOVED
+
+
+def _columns(
+    found: Calibration, environment: str, source: Mapping[str, Any], made_of: str
+) -> dict[str, Any]:
+    return {
+        "calibration_id": digest({**source, "environment": environment}),
+        "made_of": made_of,
+        "environment": environment,
+        "size_class": source["size_class"],
+        "created_at": time.time(),
+        "process_sd": found.used,
+        **{field: getattr(found, field) for field in ("tau", "freedom", "processes", "contrasts")},
+        "tau_low": found.low,
+        "tau_high": found.high,
+    }
 
 
 def _contrasts(

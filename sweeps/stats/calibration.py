@@ -1,15 +1,15 @@
 """Calibration: how much the log speed-up of one comparison differs between fresh processes beyond
-the errors within each.
+the errors within each, or between visits.
 """
 
 from collections.abc import Sequence
-from math import inf, sqrt
+from math import exp, inf, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
 
 from sweeps.stats.timing import Array, Contrast
-from sweeps.stats.visits import FLOOR_SD
+from sweeps.stats.visits import FLOOR, Spread
 
 TERM_CONFIDENCE = 0.95
 """Of the interval of the term."""
@@ -21,6 +21,8 @@ MIN_FREEDOM = 5
 are needed."""
 SHARED = 0.25
 """Squared correlation of two contrasts of one process that have their baseline in common."""
+MIN_SPREADS, MAX_FREEDOM = 8, 30.0
+"""Comparisons that show what visits deviate by, and the most that all of them together count."""
 LARGEST = 1.0
 """No process is slower by more than this, as a logarithm."""
 _DECADES = {7: "up to 10 M", 8: "10 M to 100 M", 9: "100 M to 1 B"}
@@ -40,13 +42,14 @@ class Calibration(NamedTuple):
     """Interval at `TERM_CONFIDENCE` (Q-profile, Viechtbauer 2007)."""
     used: float
     """What intervals are made with: the upper bound at `USED_CONFIDENCE`, and no less than
-    `visits.FLOOR_SD` unless `high` is.
+    `visits.FLOOR` unless `high` is.
 
     So few or noisy repeats, which exclude nothing, narrow no interval.
     """
     freedom: float
     """Of the squares, less what contrasts with a common baseline share."""
     processes: int
+    """Or visits."""
     contrasts: int
 
 
@@ -85,8 +88,35 @@ def fit_process_term(jobs: Sequence[Repeats]) -> Calibration | None:
     tail = (1 - TERM_CONFIDENCE) / 2
     low, high, used = (at(float(chdtri(freedom, p))) for p in (tail, 1 - tail, USED_CONFIDENCE))
     return Calibration(
-        at(freedom), low, high, max(used, min(high, FLOOR_SD)), freedom, processes, len(known)
+        at(freedom), low, high, max(used, min(high, FLOOR.sd)), freedom, processes, len(known)
     )
+
+
+def fit_visits(spreads: Sequence[Spread]) -> Calibration | None:
+    """What visits deviate by in all comparisons of an environment, of which each shows a spread:
+    the variances of comparisons are scaled inverse chi squares (Smyth 2004, section 6.2).
+
+    The fewer the degrees of freedom, the more comparisons differ; `MAX_FREEDOM` at most. `None`
+    with fewer than `MIN_SPREADS`.
+    """
+    known = [each for each in spreads if each.sd > 0 and each.freedom >= 1]
+    if (number := len(known)) < MIN_SPREADS:
+        return None
+    # imported late, because commands without statistics do not need it
+    from scipy.optimize import brentq
+    from scipy.special import polygamma, psi, stdtrit
+
+    half = np.array([each.freedom for each in known]) / 2
+    logs = 2 * np.log([each.sd for each in known]) - psi(half) + np.log(half)
+    variance = float(logs.var(ddof=1))
+    apart = variance - float(polygamma(1, half).mean())
+    freedom = MAX_FREEDOM
+    if apart > polygamma(1, MAX_FREEDOM / 2):
+        freedom = 2 * float(brentq(lambda x: polygamma(1, x) - apart, 1e-3, MAX_FREEDOM))
+    sd = exp((float(logs.mean()) + float(psi(freedom / 2)) - log(freedom / 2)) / 2)
+    error = float(stdtrit(number - 1, (1 + TERM_CONFIDENCE) / 2)) * sqrt(variance / number) / 2
+    visits = round(sum(each.freedom + 1 for each in known))
+    return Calibration(sd, sd * exp(-error), sd * exp(error), sd, freedom, visits, number)
 
 
 def size_class(parameters: int | None) -> str:

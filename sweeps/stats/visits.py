@@ -39,9 +39,6 @@ steps or to such a share of them."""
 INSIDE_SHARE = 0.5
 """Where rounds of a visit deviate by less than this share of what all do, visits are what differs,
 and each counts by its mean."""
-FLOOR_SD, FLOOR_FREEDOM = 0.0105, 3.0
-"""What the log speed-ups of visits are taken to deviate by before any two are compared, and the
-degrees of freedom of that."""
 RUN_SD, RUN_FREEDOM = 0.004, 6.0
 """The same of what runs differ by beyond their visits."""
 SAME_RUN_SD = 0.0012
@@ -87,6 +84,11 @@ class Spread(NamedTuple):
     freedom: float
 
 
+FLOOR = Spread(0.0105, 3.0)
+"""What visits are taken to deviate by before any two are compared, unless the spread of those of an
+environment is known (`sweeps.stats.calibration`)."""
+
+
 class Pooling(NamedTuple):
     """A pooled speed-up with the steps that lead to it."""
 
@@ -96,6 +98,8 @@ class Pooling(NamedTuple):
     """Of the machine, whose rounds it rests on: `slow` where too few were quick."""
     rounds: int
     """In that state."""
+    by_pairs: bool
+    """Whether it compares pairs of a round, whose error is the smaller one, or mean times."""
     between: Spread
     """As the visits of each run show it; degrees of freedom: one less than its visits, counted by
     their shares of the rounds (Kish)."""
@@ -105,8 +109,8 @@ class Pooling(NamedTuple):
     """Beyond their visits, as the interval counts it, with what is assumed."""
     inside: float
     """Half-width of the interval of the log speed-up that the visits alone would give."""
-    floor_sd: float
-    """Standard deviation that is assumed before any visits are compared."""
+    floor: Spread
+    """What is assumed before any visits are compared."""
     host_speed: float
     """Median speed of the newest run as a share of the quickest known one."""
     null: Contrast | None
@@ -138,7 +142,7 @@ class Pooling(NamedTuple):
 def pool_visits(
     visits: Sequence[Visit],
     turns: Sequence[int],
-    floor_sd: float = FLOOR_SD,
+    floor: Spread = FLOOR,
     levels: Array | None = None,
     run_sd: float = RUN_SD,
 ) -> Pooling:
@@ -177,8 +181,10 @@ def pool_visits(
     )
     is_quick = bool(quick.mean() >= QUICK_SHARE)
     used = quick if is_quick else slower
-    floor = _Floor(floor_sd, _of_a_round(table, slots, of_visit))
-    one = _OneState(table[used], slots, of_visit[used], runs, floor=floor)
+    assumed = floor, _of_a_round(table, slots, of_visit)
+    one = _OneState(table[used], slots, of_visit[used], runs, assumed)
+    null, nulls, by_pairs = one.null(), one.equal_arms(equal[used]), one.doubt > 0
+    one.doubt = hypot(one.doubt, _offset([*filter(None, [null]), *nulls]))
     error, between_runs, runs_p = one.error(run_sd)
     looks = int(runs.max()) + 1
     if looks > 1:
@@ -187,29 +193,24 @@ def pool_visits(
             * quantile(ALPHA * SPENT_NOW / looks, error.freedom)
             / quantile(ALPHA * SPENT_NOW, error.freedom)
         )
-    null, nulls = one.null(), one.equal_arms(equal[used])
     slow = None
     if is_quick and len(set(of_visit[slower])) > 1:
-        other = _OneState(table[slower], slots, of_visit[slower], runs, floor=floor)
+        other = _OneState(table[slower], slots, of_visit[slower], runs, assumed)
         slow = SpeedUp(other.effect, *other.error(run_sd)[0], int(slower.sum()))
     return Pooling(
-        speedup=SpeedUp(
-            one.effect,
-            hypot(error.sd, _offset([*filter(None, [null]), *nulls])),
-            error.freedom,
-            len(table),
-        ),
+        speedup=SpeedUp(one.effect, *error, len(table)),
         parts=tuple(
             VisitPart(*part)
             for part in zip(one.own.tolist(), one.shares.tolist(), speeds.tolist(), strict=True)
         ),
         state="quick" if is_quick else "slow",
         rounds=len(one.rows),
+        by_pairs=by_pairs,
         between=one.between,
         counted=one.counted,
         between_runs=between_runs,
         inside=_reach(one.inside()),
-        floor_sd=floor_sd,
+        floor=floor,
         host_speed=exp(-median(above[runs[of_visit] == runs.max()].tolist())),
         null=null,
         equal=nulls,
@@ -273,32 +274,28 @@ def quickest_levels(table: Array) -> Array:
     return levels
 
 
-class _Floor(NamedTuple):
-    """What is assumed of visits: their standard deviation, and the variance of the log speed-up of
-    a round; on a busy host what that gives a visit is far above the floor.
-    """
-
-    sd: float
-    noise: float
-
-
 class _OneState:
     """The rounds of one state: log times `rows` of shape [rounds, columns], each `of_visit`, first
-    the `slots` of the baseline; `runs` has the run of each visit.
+    the `slots` of the baseline; `runs` has the run of each visit. Visits are assumed to deviate by
+    the first of `floor`, or by what a round does, the second: the variance of its log speed-up.
     """
 
     def __init__(
-        self, rows: Array, slots: int, of_visit: _ORDERS, runs: _ORDERS, *, floor: _Floor
+        self,
+        rows: Array,
+        slots: int,
+        of_visit: _ORDERS,
+        runs: _ORDERS,
+        floor: tuple[Spread, float],
     ) -> None:
         self.rows, self.slots, self.of_visit = rows, slots, of_visit
         numbers = np.bincount(of_visit, minlength=len(runs))
         self.shares = numbers / len(rows)
         self.squares = float((self.shares**2).sum())
-        self.assumed = max(
-            floor.sd**2, floor.noise / max(median(numbers[numbers > 0].tolist()) - 1, 1.0)
-        )
+        least = floor[1] / max(median(numbers[numbers > 0].tolist()) - 1, 1.0)
+        self.floor = floor[0]._replace(sd=max(floor[0].sd, sqrt(least)))
         self.effect, self.own, self.doubt = _estimate(
-            rows, slots, of_visit, self.shares, self.assumed
+            rows, slots, of_visit, self.shares, self.floor.sd**2
         )
         known = np.bincount(runs, numbers) > 0
         self.run_shares = np.bincount(runs, self.shares)[known]
@@ -314,10 +311,10 @@ class _OneState:
                 self.shares, np.full(len(runs), self.effect), 1 / self.squares - 1
             )
         self.counted = self._with_assumed(self.between)
-        if self.between.freedom:  # what is assumed makes no interval narrower than the visits do
-            shown = self.between
+        if self.between.freedom and self.floor.freedom <= FLOOR.freedom:
+            shown = self.between  # what is only assumed makes no interval narrower than visits do
             if int((numbers**2).sum()) * ALONE_VISITS > len(rows) ** 2:
-                shown = min(shown, Spread(sqrt(self.assumed), FLOOR_FREEDOM), key=_reach)
+                shown = min(shown, self.floor, key=_reach)
             self.counted = max(self.counted, shown, key=_reach)
 
     def _spread(self, inside: Array, centres: Array, freedom: float) -> Spread:
@@ -329,8 +326,8 @@ class _OneState:
         return Spread(sqrt(apart / free), freedom) if free > 1e-9 else Spread(0.0, 0.0)
 
     def _with_assumed(self, shown: Spread) -> Spread:
-        freedom = shown.freedom + FLOOR_FREEDOM
-        squares = shown.freedom * shown.sd**2 + FLOOR_FREEDOM * self.assumed
+        freedom = shown.freedom + self.floor.freedom
+        squares = shown.freedom * shown.sd**2 + self.floor.freedom * self.floor.sd**2
         return Spread(sqrt(squares / freedom), freedom)
 
     def inside(self) -> Spread:

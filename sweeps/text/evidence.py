@@ -11,7 +11,7 @@ from sweeps.number_format import count
 from sweeps.stats.evidence import Halves, Signs, no_effect_p
 from sweeps.stats.pooling import ALPHA, SPENT_NOW, Verdict, mean_disagrees
 from sweeps.stats.timing import Contrast
-from sweeps.stats.visits import FLOOR_FREEDOM, RUN_FREEDOM, RUN_SD, Pooling
+from sweeps.stats.visits import RUN_FREEDOM, RUN_SD, Pooling
 
 UNUSUAL = 0.01
 """Less probable than this by chance alone, over all attempts that a statement is about: no
@@ -370,7 +370,11 @@ def _visit_lines(pooling: Pooling) -> Iterator[RuleLine]:
     )
     yield RuleLine(count(len(pooling.parts), "visit"), how, f"{min(own):.3f}× to {max(own):.3f}×")
     how = (
-        "mean times of each column in that state; what lies far from its visit's median is clipped"
+        "location (Huber) of the log ratios of all pairs of a round in that state, whose error is"
+        " smaller than that of mean times"
+        if pooling.by_pairs
+        else "mean times of each column in that state; what lies far from its visit's median is"
+        " clipped"
     )
     yield RuleLine("Estimate", how, f"log {found.log:+.5f}: {found.value:.3f}×")
     shown = (
@@ -378,7 +382,9 @@ def _visit_lines(pooling: Pooling) -> Iterator[RuleLine]:
         if between.freedom > 0
         else "one visit of a run; "
     )
-    how = f"{shown}before any are compared {pooling.floor_sd:g}, {_freedom(FLOOR_FREEDOM)}"
+    how = (
+        f"{shown}before any are compared {pooling.floor.sd:.3g}, {_freedom(pooling.floor.freedom)}"
+    )
     yield RuleLine(
         "Between visits", how, f"SD {counted.sd:.5f} of the log, {_freedom(counted.freedom)}"
     )

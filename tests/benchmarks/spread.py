@@ -3,7 +3,7 @@ repeated runs of one sweep.
 
 uv run python -m tests.benchmarks.spread STORE STORE … (those that `tests.benchmarks.answers --keep FOLDER` leaves), in seconds:
 for arms that do the work of their baseline and for others. Runs of one visit each show how much visits differ, which is the ground
-for `FLOOR_SD` in `sweeps/stats/visits.py`.
+for `FLOOR.sd` in `sweeps/stats/visits.py`.
 """
 
 import argparse

@@ -117,6 +117,20 @@ def test_results_that_are_not_there_yet_are_completed() -> None:
     assert [completion(each) for each in (3, [1], EYE, Point(1), "text", None)] == [None] * 6
 
 
+def test_results_are_completed_inside_a_running_loop() -> None:
+    """As a notebook has one; it goes on afterwards."""
+
+    async def cell() -> Any:
+        result = coroutine()
+        finish = completion(result)
+        assert finish is not None
+        found = finish(result)
+        await asyncio.sleep(0)
+        return found
+
+    assert asyncio.run(cell()) == 3
+
+
 def test_the_work_of_a_generator_is_timed() -> None:
     """By each of a thousand calls."""
     ran = []

@@ -34,7 +34,7 @@ from sweeps.model.outcome import (
 )
 from sweeps.stats.curve import Curve, Point
 from sweeps.stats.pooling import SpeedUp
-from sweeps.stats.visits import FLOOR_SD, Visit, pool_visits
+from sweeps.stats.visits import FLOOR, Spread, Visit, pool_visits
 from tests.fixtures.sql_rows import rows
 
 CPU = Environment(device="cpu", device_name="Imaginary CPU", facts={"cores": "2", "torch": "2.0"})
@@ -161,7 +161,7 @@ def in_visits(
     ]
 
 
-def pooled(outcomes: Sequence[Outcome], arm: int = 1, floor_sd: float = FLOOR_SD) -> SpeedUp:
+def pooled(outcomes: Sequence[Outcome], arm: int = 1, floor: Spread = FLOOR) -> SpeedUp:
     """The speed-up of an arm over the first one by the statistics, from raw samples of attempts,
     oldest first.
     """
@@ -170,7 +170,7 @@ def pooled(outcomes: Sequence[Outcome], arm: int = 1, floor_sd: float = FLOOR_SD
         assert outcome.samples is not None
         seconds, columns = np.asarray(outcome.samples.seconds), np.asarray(outcome.samples.arms)
         visits.append(Visit(seconds[:, columns == 0], seconds[:, columns == arm]))
-    return pool_visits(visits, [outcome.job.round for outcome in outcomes], floor_sd).speedup
+    return pool_visits(visits, [outcome.job.round for outcome in outcomes], floor).speedup
 
 
 def with_samples(outcome: Outcome, **fields: Any) -> Outcome:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from sqlalchemy import Engine
 
-from store.write.calibrations import freeze_calibrations
+from store.write.calibrations import freeze_calibrations, freeze_visits
 from store.write.reanalysis import reanalyse
 from store.write.record import record_imported
 from sweeps.model.outcome import SAME_COUNTS
-from sweeps.stats.visits import FLOOR_SD
+from sweeps.stats.visits import FLOOR
 from tests.fixtures.sql_rows import rows
 from tests.store.conftest import (
     CPU,
@@ -77,7 +77,7 @@ def test_calibrating_changes_new_attempts_alone(engine: Engine) -> None:
     figures = "SELECT * FROM effect_row ORDER BY comparison_id, metric"
     before = rows(engine, figures)
     assert [row["calibration_id"] for row in before] == [None, None]
-    assert [row["effect_se"] for row in before if row["rounds"] == 1] == [pytest.approx(FLOOR_SD)]
+    assert [row["effect_se"] for row in before if row["rounds"] == 1] == [pytest.approx(FLOOR.sd)]
     (found,) = freeze_calibrations(engine, "calibration", HERE)
     assert rows(engine, figures) == before
     keep(engine, an_outcome(a_job(128), seed=1))
@@ -90,7 +90,7 @@ def test_calibrating_changes_new_attempts_alone(engine: Engine) -> None:
     final = rows(engine, figures)
     assert {row["calibration_id"] for row in final} == {carried}
     assert [row["effect_se"] for row in final if row["rounds"] == 1] == [spread] * 2
-    assert found["process_sd"] > FLOOR_SD
+    assert found["process_sd"] > FLOOR.sd
     assert table(engine, "SELECT DISTINCT calibration_id FROM attempt") == [(carried,)]
     assert sorted(len(json.loads(row["processes"])) for row in final) == [1, 1, 8]
 
@@ -109,7 +109,7 @@ def test_what_keeps_the_default(engine: Engine) -> None:
     assert [each.same_work(each.job.pairs[0]) for each in (own, same)] == [False, True]
     record_imported(engine, [own, same, large, elsewhere])
     found = table(engine, "SELECT effect_se FROM effect_row WHERE tokens > 16 ORDER BY tokens")
-    spread, default = pytest.approx(frozen["process_sd"]), pytest.approx(FLOOR_SD)
+    spread, default = pytest.approx(frozen["process_sd"]), pytest.approx(FLOOR.sd)
     assert found == [(spread,), (default,), (default,), (default,)]
 
 
@@ -126,7 +126,62 @@ def test_attempts_of_two_calibrations_are_pooled(engine: Engine, noise: float) -
     (row,) = rows(engine, "SELECT * FROM effect_row WHERE tokens = 36")
     assert row["calibration_id"] == found["calibration_id"]
     assert len(json.loads(row["processes"])) == 2
-    expected = pooled([first, second], floor_sd=found["process_sd"])
+    expected = pooled([first, second], floor=FLOOR._replace(sd=found["process_sd"]))
     spread = (row["effect_se"], row["effect_freedom"])
     assert spread == pytest.approx((expected.se, expected.freedom))
     assert expected.half_width > pooled([first, second]).half_width
+
+
+def visits(engine: Engine, sizes: int, sd: float) -> None:
+    """A sweep whose comparisons were visited six times each, and differ by `sd` between visits."""
+    jobs = [a_job(32 + 16 * number) for number in range(sizes)]
+    submit(engine, jobs, "visited")
+    random = np.random.default_rng(4)
+    record_imported(
+        engine,
+        [
+            an_outcome(
+                job.model_copy(update={"round": turn}),
+                speedups=(1.5 * np.exp(random.normal(0, sd)),),
+                noise=0.002,
+                seed=turn,
+            )
+            for job in jobs
+            for turn in range(6)
+        ],
+    )
+
+
+def test_what_visits_differ_by_is_estimated_over_a_sweep(engine: Engine) -> None:
+    """The median interval is narrower by it, it is stored once, and another sweep moves it when visits of
+    that one differ more.
+    """
+    visits(engine, 24, 0.003)
+    figures = (
+        "SELECT effect_high - effect_low AS width, visits_freedom, calibration_id FROM effect_row"
+    )
+    before = rows(engine, figures)
+    assert [row["visits_freedom"] for row in before] == [pytest.approx(5)] * 24
+    assert freeze_visits(engine, "visited")
+    assert not freeze_visits(engine, "visited")
+    (found,) = rows(engine, "SELECT * FROM calibration")
+    assert found["tau_low"] < 0.003 < found["tau_high"]
+    assert (found["made_of"], found["processes"], found["contrasts"]) == ("visits", 144, 24)
+    assert reanalyse(engine, "visited") == 24
+    after = rows(engine, figures)
+    assert {row["calibration_id"] for row in after} == {found["calibration_id"]}
+    then, now = (np.median([row["width"] for row in each]) for each in (before, after))
+    assert now < then
+    visits(engine, 24, 0.03)
+    assert freeze_visits(engine, "visited")
+    (_, newest) = rows(engine, "SELECT * FROM calibration ORDER BY created_at")
+    assert newest["process_sd"] > found["process_sd"]
+
+
+def test_few_comparisons_and_calibrated_processes_keep_what_is_assumed(engine: Engine) -> None:
+    visits(engine, 7, 0.003)
+    assert not freeze_visits(engine, "visited")
+    visits(engine, 8, 0.003)
+    repeats(engine)
+    freeze_calibrations(engine, "calibration", HERE)
+    assert not freeze_visits(engine, "visited")

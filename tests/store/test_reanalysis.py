@@ -160,7 +160,12 @@ def test_what_changed_since_is_derived_anew(filled: Engine, path: Path) -> None:
     killed(path, 3)
     term = dict.fromkeys(("process_sd", "tau", "tau_low", "tau_high"), 0.01)
     of = dict.fromkeys(("freedom", "processes", "contrasts"), 5) | {"calibration_id": "newer"}
-    where = {"environment": CPU.environment_id, "size_class": "10M", "created_at": 1.79e9}
+    where = {
+        "environment": CPU.environment_id,
+        "size_class": "10M",
+        "created_at": 1.79e9,
+        "made_of": "processes",
+    }
     with writing(filled) as connection:
         connection.execute(insert(CALIBRATION), {**term, **of, **where})
     assert reanalyse(filled, processes=1) == sum(steps(filled))

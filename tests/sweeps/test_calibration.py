@@ -8,7 +8,7 @@ import pytest
 from sweeps.stats.calibration import fit_process_term, size_class
 from sweeps.stats.pooling import quantile
 from sweeps.stats.timing import Contrast
-from sweeps.stats.visits import FLOOR_SD, pool_visits
+from sweeps.stats.visits import FLOOR, pool_visits
 from tests.fixtures.machine_states import plain_visit
 
 Repeats = list[list[Contrast]]
@@ -43,8 +43,8 @@ def test_the_interval_of_the_term_covers(tau: float) -> None:
         found = fit_process_term([repeats(rng, 8, tau) for _ in range(2)])
         assert found is not None
         assert found.low <= found.tau <= found.high
-        assert found.tau <= found.used <= max(found.high, FLOOR_SD)
-        assert found.used >= min(found.high, FLOOR_SD)
+        assert found.tau <= found.used <= max(found.high, FLOOR.sd)
+        assert found.used >= min(found.high, FLOOR.sd)
         covered += found.low <= tau <= found.high
     assert covered >= 279
 
@@ -71,7 +71,7 @@ def test_intervals_with_a_calibrated_term_cover(tau: float, uneven: float, proce
             visits = [
                 plain_visit(rng, 0.1, 15, 0.008, off=off) for off in rng.normal(0, own, count)
             ]
-            pooled = pool_visits(visits, [0] * count, found.used).speedup
+            pooled = pool_visits(visits, [0] * count, FLOOR._replace(sd=found.used)).speedup
             reaches = [quantile(alpha, pooled.freedom) * pooled.se for alpha in (0.05, 0.01)]
             covered += [abs(pooled.log - 0.1) <= reach for reach in reaches]
             runs += 1
@@ -89,12 +89,12 @@ def test_repeats_that_exclude_nothing_keep_the_default() -> None:
         noisy = fit_process_term([[[Contrast(rng.normal(0, 0.05), 0.05, 29) for _ in range(4)]]])
         assert few is not None
         assert noisy is not None
-        assert few.used >= min(few.high, FLOOR_SD)
-        assert noisy.used >= FLOOR_SD or noisy.high < FLOOR_SD
+        assert few.used >= min(few.high, FLOOR.sd)
+        assert noisy.used >= FLOOR.sd or noisy.high < FLOOR.sd
     precise = [[Contrast(rng.normal(0, 0.0005), 0.0005, 29) for _ in range(8)] for _ in range(4)]
     found = fit_process_term([precise])
     assert found is not None
-    assert found.used < FLOOR_SD / 2
+    assert found.used < FLOOR.sd / 2
 
 
 def test_errors_of_few_rounds_do_not_look_like_a_term() -> None:

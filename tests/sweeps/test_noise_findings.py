@@ -52,7 +52,7 @@ def made(log: float, se: float, freedom: float = 29.0) -> Pooling:
     part = VisitPart(log, 1.0)
     found = SpeedUp(log, se, freedom, 60)
     return Pooling(
-        found, (part,), "quick", 60, one, one, one, 0.01, 0.01, 1.0, None, (), None, None
+        found, (part,), "quick", 60, False, one, one, one, 0.01, one, 1.0, None, (), None, None
     )
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from sweeps.stats.pooling import quantile
 from sweeps.stats.visits import (
-    FLOOR_FREEDOM,
-    FLOOR_SD,
+    FLOOR,
     QUICK_SHARE,
     RUNS_P,
     Pooling,
@@ -177,17 +176,17 @@ def test_one_visit_has_the_width_that_is_assumed() -> None:
     """
     one = [plain_visit(np.random.default_rng(12), 0.1, 30)]
     pooling = pool_visits(one, [0], run_sd=0.0)
-    assert pooling.speedup.se == pytest.approx(FLOOR_SD)
-    assert pooling.speedup.freedom == FLOOR_FREEDOM
+    assert pooling.speedup.se == pytest.approx(FLOOR.sd)
+    assert pooling.speedup.freedom == FLOOR.freedom
     assert pooling.speedup.half_width == pytest.approx(0.0783, abs=1e-4)
     assert (pooling.between.sd, pooling.between.freedom) == (0, 0)
     assert (pooling.null, pooling.runs_p, pooling.slow) == (None, None, None)
     both = pool_visits(one, [0])
     assert both.speedup == pooling.speedup
     assert both.inside == pooling.speedup.half_width
-    calibrated = pool_visits(one, [0], 0.02, run_sd=0.0)
+    calibrated = pool_visits(one, [0], FLOOR._replace(sd=0.02), run_sd=0.0)
     assert calibrated.speedup.se == pytest.approx(0.02)
-    assert calibrated.floor_sd == 0.02
+    assert calibrated.floor.sd == 0.02
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.2])
@@ -196,7 +195,7 @@ def test_noisy_rounds_of_one_visit_widen_what_is_assumed(noise: float) -> None:
     rng = np.random.default_rng(19)
     found = [pool_visits([plain_visit(rng, 0.1, 30, noise)], [0]).speedup for _ in range(300)]
     deviation = np.std([each.log for each in found])
-    assert deviation > 2 * FLOOR_SD
+    assert deviation > 2 * FLOOR.sd
     assert np.median([each.se for each in found]) == pytest.approx(deviation, rel=0.25)
 
 
@@ -238,7 +237,7 @@ def test_agreeing_runs_are_seldom_flagged(runs: int, visits: int) -> None:
     """
     rng, flagged = np.random.default_rng(22), 0
     for _ in range(1000):
-        logs = rng.normal(0, FLOOR_SD, (runs, visits))
+        logs = rng.normal(0, FLOOR.sd, (runs, visits))
         flagged += pooled_runs(
             [[plain_visit(rng, 0.1, 5, off=one) for one in run] for run in logs]
         ).disagree

@@ -353,7 +353,7 @@ def _noise(found: PointEvidence, frames: PointFrames) -> None:
         plain.sentence(
             f"Calibration {each['calibration_id']}, made {when}: SD {each['process_sd']:.4f}"
             f" ({each['tau']:.4f} [{each['tau_low']:.4f}, {each['tau_high']:.4f}] estimated);"
-            f" {each['processes']} processes, {each['contrasts']} contrasts, models"
+            f" {each['processes']} {each['made_of']}, {each['contrasts']} contrasts, models"
             f" {each['size_class']}",
             "muted",
         )

@@ -15,7 +15,7 @@ from sweeps.model.job import Pair, Protocol
 from sweeps.model.outcome import Samples
 from sweeps.stats.pooling import quantile, within_process
 from sweeps.stats.timing import Rounds, median, steady
-from sweeps.stats.visits import FLOOR_SD
+from sweeps.stats.visits import FLOOR
 from workers.errors import TimedOut
 from workers.measure.timer import SampleTime, inner_loop
 
@@ -24,7 +24,7 @@ LOOK_GROWTH = 1.25
 schedule independent of results."""
 BURST_EVERY = 20
 """Rounds from one burst of each arm to the next."""
-PLATEAU = FLOOR_SD / 2
+PLATEAU = FLOOR.sd / 2
 """Half-width of 95 % intervals by the errors within a process, below which other visits would show
 more than more rounds."""
 DRAWS = 100

@@ -210,8 +210,16 @@ def completion(result: Any) -> Callable[[Any], Any] | None:
 
 
 def _awaited(result: Any) -> Any:
+    # takes time and memory, which most functions do not need
+    import asyncio
+
     loop = result.get_loop() if hasattr(result, "get_loop") else _event_loop()
-    return loop.run_until_complete(result)
+    around = asyncio._get_running_loop()  # of a notebook, in which this call came
+    asyncio._set_running_loop(None)
+    try:
+        return loop.run_until_complete(result)
+    finally:
+        asyncio._set_running_loop(around)
 
 
 def _listed(items: Any) -> Any:
@@ -223,6 +231,6 @@ def _listed(items: Any) -> Any:
 
 @functools.cache
 def _event_loop() -> Any:
-    import asyncio  # takes time and memory, which most functions do not need
+    import asyncio
 
     return asyncio.new_event_loop()

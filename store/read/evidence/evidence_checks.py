@@ -200,7 +200,7 @@ def running_speedups(timed: TimedPairs) -> list[RunningSpeedUp]:
                 None if visit.equal is None else visit.equal[:end],
             )
             so_far = pool_visits(
-                [*visits[:place], last], turns[: place + 1], newest.floor_sd, run_sd=newest.run_sd
+                [*visits[:place], last], turns[: place + 1], newest.floor, run_sd=newest.run_sd
             ).speedup
             found.append(RunningSpeedUp(before + end, each.row.attempt, so_far))
         before += rounds

@@ -24,7 +24,7 @@ from sweeps.model.flags import contended, split_flags
 from sweeps.model.identity import FrozenModel
 from sweeps.model.profile import COUNTERS
 from sweeps.number_format import count, is_missing
-from sweeps.stats.visits import FLOOR_SD
+from sweeps.stats.visits import FLOOR
 
 AUDIT_RULES: tuple[AuditRule, ...] = (
     AuditRule(
@@ -232,7 +232,7 @@ def measured_table(
         if row["method"] == BASELINE
     }
     found = [_measurement(row, label, prefixes.get(_place(row), 1)) for row in known]
-    noise = {"noise": PASS_NOISE, "job_noise": FLOOR_SD}
+    noise = {"noise": PASS_NOISE, "job_noise": FLOOR.sd}
     return MeasurementTable(
         name=name, rows=tuple(found), latency="per_batch", baseline=BASELINE, **noise
     )
