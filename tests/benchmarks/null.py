@@ -195,6 +195,30 @@ def five_arms(image_size: int, budget_s: float) -> list[Job]:
     return [job.model_copy(update={"round": turn}) for turn in range(VISITS)]
 
 
+def large_working_sets(image_size: int, budget_s: float) -> list[Row]:
+    """Every comparison of a job of DeiT-tiny, the same, twice one that reads 4 MB more, and one
+    that reads 40 (`tests/fixtures/reading_method`): equal, equal, slower.
+    """
+    small, large = (Step(method="reads", params={"megabytes": size}) for size in (4, 40))
+    arms = (
+        *(DENSE, Arm(stack=(small,)), Arm(stack=(large,))),
+        *(Arm(replicate=1), Arm(stack=(small,), replicate=1)),
+    )
+    job = Job(
+        condition=Condition(model="deit_tiny_patch16_224", image_size=image_size),
+        arms=arms,
+        pairs=(Pair(0, 3), Pair(1, 4), Pair(0, 2)),
+        protocol=Protocol(
+            pairs_min=3,
+            pairs_max=100_000,
+            budget_s=budget_s / VISITS,
+            timeout_s=budget_s + 240,
+            passes=VISITS,
+        ),
+    )
+    return measured([job.model_copy(update={"round": turn}) for turn in range(VISITS)])
+
+
 def in_new_process(work: Callable[..., list[Row]], *given: Any, **options: Any) -> list[Row]:
     """What `work` returns in a new process, as a sweep's jobs run; one that has trained and
     compiled much times less evenly.

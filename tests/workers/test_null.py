@@ -2,6 +2,8 @@
 neighbour, and slowed ones not equal.
 """
 
+from pathlib import Path
+
 import pytest
 
 from tests.benchmarks.null import (
@@ -10,9 +12,11 @@ from tests.benchmarks.null import (
     compare,
     compare_at_once,
     in_new_process,
+    large_working_sets,
     show,
 )
 
+ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 PAIRS = {"visits": 6, "pairs_min": 5, "pairs_max": 5, "budget_s": 120.0}
 """In each of 6 visits, fewer than in the sweeps: the rate of false alarms depends on no width of
@@ -87,3 +91,15 @@ def test_no_verdict_contradicts_a_slowdown_of_5_percent() -> None:
         row for row in rows if row.verdict != "insufficient" and row.speedup.half_width < NARROW
     ]
     assert sum(row.verdict != "slower" for row in narrow) <= 1
+
+
+def test_equal_arms_beside_large_working_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The unmodified model twice, and twice one that reads 4 MB more, beside one that reads 40: none
+    of the equal ones is called faster or slower, and the large one is called nothing but slower.
+    """
+    folder = ROOT / "tests" / "fixtures" / "reading_method"
+    monkeypatch.setenv("BREAKEVEN_METHODS", str(folder))
+    rows = in_new_process(large_working_sets, 64, 12.0)
+    equal, large = rows[:2], rows[2]
+    assert [row.verdict for row in equal if row.verdict in {"faster", "slower"}] == []
+    assert large.verdict in {"slower", "unclear"}
