@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from types import CellType, FunctionType
 from typing import Any, NamedTuple, cast
 
 import psutil
@@ -92,6 +93,27 @@ class Call(NamedTuple):
         return None
 
 
+def own_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A closure with copies of its own of the arrays that it holds, which otherwise lie in one
+    place for all visits; any other function as it is.
+    """
+    cells = getattr(function, "__closure__", None)
+    if not isinstance(function, FunctionType) or not cells:
+        return function
+    copies = []
+    for cell in cells:
+        copies.append(cell)
+        with contextlib.suppress(Exception):  # an empty cell, or what cannot be copied
+            if hasattr(held := cell.cell_contents, "__array__"):
+                copies[-1] = CellType(copy.deepcopy(held))
+    own = FunctionType(
+        *(function.__code__, function.__globals__, function.__name__, function.__defaults__),
+        tuple(copies),
+    )
+    own.__kwdefaults__ = function.__kwdefaults__
+    return own
+
+
 def _difference(old: Any, new: Any, **options: Any) -> str | None:
     """As `first_difference`; `None` for inputs that have no comparison."""
     with contextlib.suppress(NotComparableError, RecursionError):
@@ -127,6 +149,7 @@ class Calls:
         self._make = self._made if fresh_inputs else None
         self.cached: dict[str, None] = {}
         """Arms whose results may be cached."""
+        self._visits = 0
         self._visit: tuple[Call, list[RepeatedCall]] = Call((), {}), []
         """What inputs returned, and the calls of each slot."""
 
@@ -138,7 +161,13 @@ class Calls:
             raise ArmFailedError(name, self._failed.pop(name))
         made = self._made()
         names = 2 * list(self.functions)
-        self._visit = made, [self._call(name, made.copy() or made) for name in names]
+        # what is made first may lie better: it is of another arm in every second visit
+        half = list(range(len(self.functions)))
+        first, second = (half, half[::-1]) if self._visits % 2 else (half[::-1], half)
+        self._visits += 1
+        order = [*first, *(len(half) + place for place in second)]
+        calls = {place: self._call(names[place], made.copy() or made) for place in order}
+        self._visit = made, [calls[place] for place in range(len(names))]
         return [self._slot(name, call) for name, call in zip(names, self._visit[1], strict=True)]
 
     def verify(self, names: Sequence[str]) -> None:
@@ -180,7 +209,7 @@ class Calls:
         self._compare(results)
 
     def _call(self, name: str, inputs: Call) -> RepeatedCall:
-        return RepeatedCall(self.functions[name], inputs, self._first_s[name])
+        return RepeatedCall(own_arrays(self.functions[name]), inputs, self._first_s[name])
 
     def _result(self, name: str, call: RepeatedCall, made: Call) -> Any:
         """What an arm returns. Raises `ArmFailedError`, also where it changes its inputs."""

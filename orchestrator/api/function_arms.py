@@ -163,11 +163,13 @@ class FunctionArms(Arms):
 
     def _load(self) -> None:
         """Two slots of each arm: of one folder in one process, else each in its own; all start at
-        once.
+        once. What is loaded first may lie better: the first one, and the last one, are of another
+        arm in every second visit.
         """
         self.close()
         began = time.monotonic()
-        arms = 2 * [arm for arm in self._arms if arm.label not in self._failed]
+        arms = [arm for arm in self._arms if arm.label not in self._failed]
+        arms = arms[::-1] + arms if len(self._loads_s) % 2 else arms + arms[::-1]
         together = len({arm.shared for arm in arms}) == 1 and not self._apart
         groups = [arms] if together else [[arm] for arm in arms]
         started = []
@@ -190,6 +192,11 @@ class FunctionArms(Arms):
                     self._load()
                     return
                 self._loaded.append(_Loaded(arm.label, process, index))
+        half = len(self._loaded) // 2
+        for slots in (slice(half), slice(half, None)):
+            self._loaded[slots] = sorted(
+                self._loaded[slots], key=lambda arm: self.names.index(arm.label)
+            )
         self._loads_s.append(time.monotonic() - began)
 
     def _refuse(self, label: str, _: int) -> SampleTime:

@@ -189,6 +189,17 @@ def test_every_slot_has_its_own_code_and_data(folder: Path, tmp_path: Path) -> N
     assert [rows.count(row) for row in rows] == [2] * 8, f"once checked and once timed: {rows}"
 
 
+def test_what_is_loaded_first_is_of_another_arm_in_every_second_visit(tmp_path: Path) -> None:
+    """Memory that is taken first lies better: sums over 4 MB took 2.5 % less."""
+    for name in "ab":
+        line = f"with open('{tmp_path}/order', 'a') as file: file.write('{name}')\n"
+        (tmp_path / f"{name}.py").write_text(f"{line}def f(n): return n\n")
+    with arms(tmp_path, "a.py:f", "b.py:f") as found:
+        for _ in range(3):
+            assert [slot(1).wall > 0 for slot in found.slots()] == [True] * 4
+    assert (tmp_path / "order").read_text() == "abba" + "baab" + "abba"
+
+
 def test_a_file_that_cannot_be_loaded_twice_has_a_process_for_each_slot(tmp_path: Path) -> None:
     """As one that registers an operator."""
     (tmp_path / "once.py").write_text(

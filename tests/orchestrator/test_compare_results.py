@@ -19,6 +19,7 @@ import pytest
 import torch
 
 import breakeven
+from orchestrator.api.callables import own_arrays
 from orchestrator.api.function_arms import restored
 from orchestrator.api.measured_functions import plain
 from tests.orchestrator.commands import breakeven as command
@@ -178,6 +179,21 @@ def test_an_arm_that_keeps_its_results_is_flagged(fresh_inputs: bool) -> None:
     )
     assert ("cached_result" in result.flags) != fresh_inputs
     assert ("new returned one object again" in " ".join(result.notes)) != fresh_inputs
+
+
+def test_closures_have_arrays_of_their_own_in_each_slot() -> None:
+    """And everything else in common; what is no closure is as it is."""
+    values, seen = np.ones(3), []
+
+    def scaled(factor: float, *, plus: float = 1.0) -> float:
+        seen.append(values.ctypes.data)
+        return float(values.sum()) * factor + plus
+
+    copies = [own_arrays(scaled) for _ in range(2)]
+    assert [each(2.0) for each in (*copies, scaled)] == [7.0] * 3
+    assert len(set(seen)) == 3
+    assert own_arrays(len) is len
+    assert own_arrays(coroutine) is coroutine
 
 
 def test_files_are_flagged_too_and_state_how_garbage_is_collected(tmp_path: Path) -> None:

@@ -203,7 +203,9 @@ class TimedKind(ABC, Generic[_A]):
             # two, which halves the share of its noise in all pairs
             twice = dict(Counter(pair.baseline for pair in pairs).most_common(1))
             alternate = pairs and len(arms) == 2
-            columns = [*arms, *(self.twin(arm) for arm in arms if alternate or arm.index in twice)]
+            # what is made later lies elsewhere: of two arms none is always the later one
+            again = [arm for arm in reversed(arms) if alternate or arm.index in twice]
+            columns = [*arms, *reversed([self.twin(arm) for arm in again])]
             if failed.arms & {arm.index for arm in arms}:
                 continue  # a second copy failed
             try:
