@@ -424,13 +424,14 @@ def _source(function: Callable[..., Any]) -> ArmSource:
 
 
 def _reads_shared_data(function: Callable[..., Any]) -> bool:
-    """Whether it reads containers, arrays or tensors that are no input: in its closure, in globals
-    or bound to it.
+    """Whether it reads containers, arrays or tensors that are no input and have no copies
+    (`own_arrays`): in its closure, in globals or bound to it.
     """
     values = [getattr(function, "__self__", None), *getattr(function, "args", ())]
     with contextlib.suppress(TypeError):  # it is not written in Python
         read = inspect.getclosurevars(function)
-        values += [*read.nonlocals.values(), *read.globals.values()]
+        values += [each for each in read.nonlocals.values() if not hasattr(each, "__array__")]
+        values += read.globals.values()
     return any(hasattr(value, "__len__") and not isinstance(value, str | type) for value in values)
 
 
