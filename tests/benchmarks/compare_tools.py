@@ -1,14 +1,15 @@
-"""False alarms and detections of `breakeven compare`, hyperfine, pytest-benchmark and pyperf: two
-equal commands (functions, for the tools that time these) and two that differ by 3 %, with 15 s
-for each comparison, on a quiet machine and next to a process that keeps a core busy.
+"""False alarms and detections of `breakeven compare`, hyperfine, pytest-benchmark and pyperf: equal
+functions, two that differ by 3 %, equal ones with 4 MB of data each, and equal ones that jitter
+unequally, with 15 s for each comparison, on a quiet machine and next to a process that keeps a core
+busy. Tools that compare commands run the same functions by `python -S`.
 
 What each tool calls a difference: ours its verdict with a margin of 1 %; hyperfine gives no
 verdict, so Welch's t test at 5 % of its times, as its own script does; pytest-benchmark
 `--benchmark-compare-fail=mean:2%`, which takes whole per cent; pyperf `compare_to`, which tests at
 5 %.
 
-Run from the project's folder, on a quiet machine (an hour; `apt-get install hyperfine`); a number
-after it repeats each comparison so often:
+Run from the project's folder, on a quiet machine (two hours; `apt-get install hyperfine`); a number
+after it repeats each comparison so often, and `alone` leaves the busy core out:
 uv run python -m tests.benchmarks.compare_tools
 """
 
@@ -27,8 +28,6 @@ from scipy import stats
 ROOT = Path(__file__).parents[2]
 SECONDS = 15
 REPEATS = 10
-TURNS = {"equal": (40_000, 40_000), "3 % more": (40_000, 41_200)}
-"""Of a loop, of the baseline and of the arm."""
 SIGNIFICANT = 0.05
 EXTERNAL = (
     "uv",
@@ -40,21 +39,35 @@ EXTERNAL = (
     "--with",
     "pyperf",
 )
-WORK = """\
-def loop(turns):
+LOOP = """\
+def f():
     total = 0
-    for number in range(turns):
+    for number in range({turns}):
         total += number & 3
     return total > 0
-
-def base(): return loop({0})
-def arm(): return loop({1})
 """
-
-
-def shell_loop(turns: int) -> str:
-    """A command whose work is exact: `turns` additions by /bin/sh."""
-    return f"sh -c 'i=0; while [ $i -lt {turns} ]; do i=$((i+1)); done'"
+DATA = """\
+values = bytearray(4 << 20)
+def f(): return values.count(1)
+"""
+WAIT = """\
+import random, time
+def f():
+    end = time.perf_counter() + 2e-3 * (1 + {sd} * random.gauss(0, 1))
+    while time.perf_counter() < end: pass
+"""
+MAIN = """
+if __name__ == "__main__":
+    for _ in range(20): f()
+"""
+CASES = {
+    "equal": (LOOP.format(turns=40_000), LOOP.format(turns=40_000)),
+    "4 MB each": (DATA, DATA),
+    "jitter 1 and 5 %": (WAIT.format(sd=0.01), WAIT.format(sd=0.05)),
+    "3 % more": (LOOP.format(turns=40_000), LOOP.format(turns=41_200)),
+}
+"""The text of the baseline and of the arm."""
+SIDES = "base", "arm"
 
 
 def ours(folder: Path, *arguments: str) -> str:
@@ -73,19 +86,17 @@ def ours(folder: Path, *arguments: str) -> str:
     return str(place["arms"][0]["verdict"])
 
 
-def our_commands(folder: Path, turns: tuple[int, int]) -> str:
-    base, arm = map(shell_loop, turns)
-    return ours(folder, "--command", base, f"{arm} ")
+def our_commands(folder: Path) -> str:
+    return ours(folder, "--command", *_commands())
 
 
-def our_functions(folder: Path, turns: tuple[int, int]) -> str:
-    (folder / "work.py").write_text(WORK.format(*turns))
-    return ours(folder, "work.py:base", "work.py:arm")
+def our_functions(folder: Path) -> str:
+    return ours(folder, "base.py:f", "arm.py:f", "--no-check")
 
 
-def hyperfine(folder: Path, turns: tuple[int, int]) -> str:
+def hyperfine(folder: Path) -> str:
     """Welch's t test of as many runs as fit into the time."""
-    commands = [shell_loop(each) for each in turns]
+    commands = _commands()
     _run(folder, "hyperfine", "-N", "--runs", "5", "--export-json", "once.json", commands[0])
     (first,) = json.loads((folder / "once.json").read_text())["results"]
     runs = max(10, int(SECONDS / 2 / first["mean"]))
@@ -100,17 +111,17 @@ def hyperfine(folder: Path, turns: tuple[int, int]) -> str:
     return "slower" if test.statistic < 0 else "faster"
 
 
-def pytest_benchmark(folder: Path, turns: tuple[int, int]) -> str:
+def pytest_benchmark(folder: Path) -> str:
     """Two runs, the second of which fails where its mean is larger by more than the threshold."""
     shutil.rmtree(folder / ".benchmarks", ignore_errors=True)
     options = (f"--benchmark-max-time={SECONDS / 2}", "--benchmark-min-rounds=5", "-q")
-    for each, more in zip(
-        turns,
+    for side, more in zip(
+        SIDES,
         (("--benchmark-autosave",), ("--benchmark-compare", "--benchmark-compare-fail=mean:2%")),
         strict=True,
     ):
         (folder / "test_work.py").write_text(
-            f"{WORK.format(each, each)}\ndef test_loop(benchmark): benchmark(base)\n"
+            f"from {side} import f\ndef test_loop(benchmark): benchmark(f)\n"
         )
         command = [*EXTERNAL, "pytest", *options, *more, "test_work.py"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -121,26 +132,31 @@ def pytest_benchmark(folder: Path, turns: tuple[int, int]) -> str:
     return "undecided"
 
 
-def pyperf(folder: Path, turns: tuple[int, int]) -> str:
+def pyperf(folder: Path) -> str:
     """`compare_to` of two files, each of a dozen processes."""
-    (folder / "work.py").write_text(WORK.format(*turns))
-    for name in ("base", "arm"):
+    for name in SIDES:
         (folder / f"{name}.json").unlink(missing_ok=True)
         options = ("--processes", f"{SECONDS}", "--values", "3", "--min-time", "0.1")
         _run(
             folder,
             *(*EXTERNAL, "python", "-m", "pyperf", "timeit", *options, "--quiet"),
-            *("--name", "loop", "-s", "import work", f"work.{name}()", "-o", f"{name}.json"),
+            *("--name", "loop", "-s", f"import {name}", f"{name}.f()", "-o", f"{name}.json"),
         )
-    said = _run(folder, *EXTERNAL, "python", "-m", "pyperf", "compare_to", "base.json", "arm.json")
-    return next((word for word in ("slower", "faster") if word in said), "undecided")
+    printed = _run(
+        folder, *EXTERNAL, "python", "-m", "pyperf", "compare_to", "base.json", "arm.json"
+    )
+    return next((word for word in ("slower", "faster") if word in printed), "undecided")
+
+
+def _commands() -> list[str]:
+    return [f"{sys.executable} -S {side}.py" for side in SIDES]
 
 
 def _run(folder: Path, *command: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
 
 
-TOOLS: dict[str, Callable[[Path, tuple[int, int]], str]] = {
+TOOLS: dict[str, Callable[[Path], str]] = {
     "breakeven compare, commands": our_commands,
     "breakeven compare, functions": our_functions,
     "hyperfine": hyperfine,
@@ -159,27 +175,33 @@ def busy_core() -> Iterator[None]:
             process.kill()
 
 
-def main(repeats: int) -> None:
-    print(f"{repeats} comparisons each, {SECONDS} s; {os.cpu_count()} CPUs\n")
-    print("| machine | tool | equal: called different | 3 % more: called slower | faster |")
-    print("|---|---|---|---|---|")
-    missing = [] if shutil.which("hyperfine") else ["hyperfine"]
+def compared(compare: Callable[[Path], str], sides: tuple[str, str]) -> str:
+    """The verdict of a tool on two functions, in a folder of their own."""
     with tempfile.TemporaryDirectory() as name:
-        for machine, load in (("quiet", contextlib.nullcontext), ("a busy core", busy_core)):
-            for tool, compare in TOOLS.items():
-                if tool in missing:
-                    continue
-                with load():
-                    found = {
-                        case: [compare(Path(name), turns) for _ in range(repeats)]
-                        for case, turns in TURNS.items()
-                    }
-                alarms = sum(each in {"slower", "faster"} for each in found["equal"])
-                slower, faster = (found["3 % more"].count(each) for each in ("slower", "faster"))
-                print(f"| {machine} | {tool} | {alarms} | {slower} | {faster} |", flush=True)
+        for side, text in zip(SIDES, sides, strict=True):
+            (Path(name) / f"{side}.py").write_text(text + MAIN)
+        return compare(Path(name))
+
+
+def main(repeats: int, *, alone: bool) -> None:
+    print(f"{repeats} comparisons each, {SECONDS} s; {os.cpu_count()} CPUs; slower / faster\n")
+    print(f"| machine | tool | {' | '.join(CASES)} |\n|---|---|{'---|' * len(CASES)}")
+    missing = [] if shutil.which("hyperfine") else ["hyperfine"]
+    machines = {"nothing beside": contextlib.nullcontext, "a busy core": busy_core}
+    for machine, load in list(machines.items())[: 1 if alone else 2]:
+        for tool, compare in TOOLS.items():
+            if tool in missing:
+                continue
+            with load():
+                verdicts = [
+                    [compared(compare, sides) for _ in range(repeats)] for sides in CASES.values()
+                ]
+            cells = [f"{each.count('slower')} / {each.count('faster')}" for each in verdicts]
+            print(f"| {machine} | {tool} | {' | '.join(cells)} |", flush=True)
     if missing:
         print("\nNot measured, since it is not installed: hyperfine")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if sys.argv[1:] else REPEATS)
+    numbers = [int(each) for each in sys.argv[1:] if each.isdigit()]
+    main(numbers[0] if numbers else REPEATS, alone="alone" in sys.argv)
