@@ -153,8 +153,8 @@ def visits(engine: Engine, sizes: int, sd: float) -> None:
 
 
 def test_what_visits_differ_by_is_estimated_over_a_sweep(engine: Engine) -> None:
-    """The median interval is narrower by it, it is stored once, and another sweep moves it when visits of
-    that one differ more.
+    """The median interval is narrower by it, it is stored once, and moved when visits differ
+    more.
     """
     visits(engine, 24, 0.003)
     figures = (

@@ -94,8 +94,8 @@ def test_no_verdict_contradicts_a_slowdown_of_5_percent() -> None:
 
 
 def test_equal_arms_beside_large_working_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The unmodified model twice, and twice one that reads 4 MB more, beside one that reads 40: none
-    of the equal ones is called faster or slower, and the large one is called nothing but slower.
+    """The unmodified model twice, and twice one that reads 4 MB more, beside one that reads 40: no
+    equal one is called faster or slower, and the large one is called nothing but slower.
     """
     folder = ROOT / "tests" / "fixtures" / "reading_method"
     monkeypatch.setenv("BREAKEVEN_METHODS", str(folder))

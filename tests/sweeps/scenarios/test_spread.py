@@ -1,4 +1,4 @@
-"""What visits differ by, estimated over all comparisons of an environment: intervals and coverage."""
+"""What visits differ by, estimated over all comparisons of an environment: widths and coverage."""
 
 from collections.abc import Callable
 
@@ -72,7 +72,7 @@ def test_intervals_of_many_comparisons(
 
 @pytest.mark.parametrize("sd", [0.004, 0.02])
 def test_the_spread_of_visits_is_found(sd: float) -> None:
-    """Of 36 comparisons with 11 degrees of freedom within 10 %, and the fewer degrees of freedom the
+    """Of 36 comparisons with 11 degrees of freedom within 10 %, with fewer degrees of freedom the
     more these differ; of few comparisons, or of one visit each, nothing is estimated.
     """
     rng = np.random.default_rng(2)
