@@ -19,11 +19,11 @@ from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import CellType, FunctionType
 from typing import Any, NamedTuple, cast
 
 import psutil
 
+from orchestrator.api.closures import own_arrays, reads_shared_data
 from orchestrator.api.comparison import (
     ArmFailedError,
     Comparison,
@@ -91,27 +91,6 @@ class Call(NamedTuple):
             if found := _difference(old, self.kwargs[name], place=name, rtol=0.0, atol=0.0):
                 return found
         return None
-
-
-def own_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A closure with copies of its own of the arrays that it holds, which otherwise lie in one
-    place for all visits; any other function as it is.
-    """
-    cells = getattr(function, "__closure__", None)
-    if not isinstance(function, FunctionType) or not cells:
-        return function
-    copies = []
-    for cell in cells:
-        copies.append(cell)
-        with contextlib.suppress(Exception):  # an empty cell, or what cannot be copied
-            if hasattr(held := cell.cell_contents, "__array__"):
-                copies[-1] = CellType(copy.deepcopy(held))
-    own = FunctionType(
-        *(function.__code__, function.__globals__, function.__name__, function.__defaults__),
-        tuple(copies),
-    )
-    own.__kwdefaults__ = function.__kwdefaults__
-    return own
 
 
 def _difference(old: Any, new: Any, **options: Any) -> str | None:
@@ -301,7 +280,7 @@ def measure_points(
     shared = [
         f"{name} also reads data that cannot be copied: both of its slots share it"
         for name, function in functions.items()
-        if _reads_shared_data(function)
+        if reads_shared_data(function)
     ]
     with _as_it_was() as changes, frozen_heap(), _ended_after(request.limit_s):
         for values in request.points:
@@ -421,18 +400,6 @@ def _source(function: Callable[..., Any]) -> ArmSource:
     except (OSError, TypeError):  # built in, or typed into an interpreter
         file, text = str(getattr(function, "__module__", "")), ""
     return ArmSource(f"{file}:{name}", digest([text, bound]))
-
-
-def _reads_shared_data(function: Callable[..., Any]) -> bool:
-    """Whether it reads containers, arrays or tensors that are no input and have no copies
-    (`own_arrays`): in its closure, in globals or bound to it.
-    """
-    values = [getattr(function, "__self__", None), *getattr(function, "args", ())]
-    with contextlib.suppress(TypeError):  # it is not written in Python
-        read = inspect.getclosurevars(function)
-        values += [each for each in read.nonlocals.values() if not hasattr(each, "__array__")]
-        values += read.globals.values()
-    return any(hasattr(value, "__len__") and not isinstance(value, str | type) for value in values)
 
 
 def _resident_bytes() -> int:

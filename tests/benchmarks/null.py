@@ -180,10 +180,17 @@ def five_arms(image_size: int, budget_s: float) -> list[Job]:
         Arm(replicate=2),
         *(Arm(stack=(slowed(fraction),)) for fraction in FRACTIONS.values()),
     )
+    return visited(arms, [Pair(0, arm) for arm in range(1, len(arms))], image_size, budget_s)
+
+
+def visited(
+    arms: Sequence[Arm], pairs: Sequence[Pair], image_size: int, budget_s: float
+) -> list[Job]:
+    """Visits of `budget_s` in all to a job of DeiT-tiny."""
     job = Job(
         condition=Condition(model="deit_tiny_patch16_224", image_size=image_size),
-        arms=arms,
-        pairs=tuple(Pair(0, arm) for arm in range(1, len(arms))),
+        arms=tuple(arms),
+        pairs=tuple(pairs),
         protocol=Protocol(
             pairs_min=3,
             pairs_max=100_000,
@@ -204,19 +211,7 @@ def large_working_sets(image_size: int, budget_s: float) -> list[Row]:
         *(DENSE, Arm(stack=(small,)), Arm(stack=(large,))),
         *(Arm(replicate=1), Arm(stack=(small,), replicate=1)),
     )
-    job = Job(
-        condition=Condition(model="deit_tiny_patch16_224", image_size=image_size),
-        arms=arms,
-        pairs=(Pair(0, 3), Pair(1, 4), Pair(0, 2)),
-        protocol=Protocol(
-            pairs_min=3,
-            pairs_max=100_000,
-            budget_s=budget_s / VISITS,
-            timeout_s=budget_s + 240,
-            passes=VISITS,
-        ),
-    )
-    return measured([job.model_copy(update={"round": turn}) for turn in range(VISITS)])
+    return measured(visited(arms, (Pair(0, 3), Pair(1, 4), Pair(0, 2)), image_size, budget_s))
 
 
 def in_new_process(work: Callable[..., list[Row]], *given: Any, **options: Any) -> list[Row]:

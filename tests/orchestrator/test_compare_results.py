@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import breakeven
-from orchestrator.api.callables import own_arrays
+from orchestrator.api.closures import own_arrays, reads_shared_data
 from orchestrator.api.function_arms import restored
 from orchestrator.api.measured_functions import plain
 from tests.orchestrator.commands import breakeven as command
@@ -193,6 +193,17 @@ def test_closures_have_arrays_of_their_own_in_each_slot() -> None:
     copies = [own_arrays(scaled) for _ in range(2)]
     assert [each(2.0) for each in (*copies, scaled)] == [7.0] * 3
     assert len(set(seen)) == 3
+    part = values[1:]
+
+    def alone() -> float:
+        return float(values.sum())
+
+    def overlapping() -> float:
+        return float(values.sum() + part.sum())
+
+    assert own_arrays(overlapping) is overlapping
+    shared = [reads_shared_data(each) for each in (alone, overlapping, scaled)]
+    assert shared == [False, True, True], "`scaled` also reads a list"
     assert own_arrays(len) is len
     assert own_arrays(coroutine) is coroutine
 
