@@ -356,7 +356,7 @@ def decisions_of(report: Report) -> Iterator[str]:
         prompted = any(row.prompt_tokens is not None for row in rows)
         own = any(row.x_axis is not None for row in rows)
         on_cpu = "compile" if prompted or own else "compile, openvino"
-        other = "cudagraph, compile" if gpu else on_cpu
+        other = "cudagraph, compiled_graph" if gpu else on_cpu
         yield (
             f"{count(len(short), 'arm')} gained clearly less than their MACs suggest; try"
             f" `runtime: [eager, {other}]` under `axes`"

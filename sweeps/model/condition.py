@@ -26,8 +26,17 @@ Dtype = Literal["float32", "bfloat16", "float16", "autocast-float16", "int8", "i
 """Of weights and products; `int8` also quantises the input of each product of a vision model. In a
 language model `int8` and `int4` are of the weights of linear layers, all else is bfloat16."""
 QUANTISED: tuple[Dtype, ...] = ("int8", "int4")
-Attention = Literal["sdpa", "eager"]
-Runtime = Literal["eager", "compile", "cudagraph", "openvino", "onnxruntime", "aoti", "llamacpp"]
+Attention = Literal["sdpa", "eager", "triton"]
+Runtime = Literal[
+    "eager",
+    "compile",
+    "cudagraph",
+    "compiled_graph",
+    "openvino",
+    "onnxruntime",
+    "aoti",
+    "llamacpp",
+]
 EXPORTED: Mapping[Runtime, tuple[Dtype, ...]] = {
     "openvino": ("float32", "bfloat16", "int8"),
     "onnxruntime": ("float32",),

@@ -41,11 +41,11 @@ class Params(BaseModel):
         """Why a model with the method can be neither compiled nor captured, or `None`."""
         return None
 
-    def choose(self, _condition: Condition, /) -> Self:
+    def choose(self, _condition: Condition, _network: "Network | LanguageNetwork", /) -> Self:
         """The parameters with what the method chooses under an arm's own condition."""
         return self
 
-    def chosen_implementation(self, _condition: Condition, /) -> str | None:
+    def chosen_implementation(self, _condition: Condition, _network: "Network", /) -> str | None:
         """The implementation that runs under an arm's own condition, where the method chooses
         one.
         """

@@ -7,12 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from tests.workers.kernel_parity import CHECKS
 from workers.activation_sparsity.sparse_matvec_triton import multiply
 from workers.models.runtime import CudaGraph
-from workers.token_reduction.hquota_ops import farthest_first_numpy
-from workers.token_reduction.patch_vit import AttentionState
-from workers.token_reduction.token_ops import best_tokens, select
-from workers.token_reduction.triton_kernels import farthest_first_triton, keep_best_triton
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="needs a GPU: captured graphs and Triton kernels"
@@ -41,32 +38,11 @@ def test_a_captured_forward_gives_what_an_eager_one_gives() -> None:
     assert graph.captured.unseen_bytes >= 256 * 4096 * 4
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_selection_keeps_what_topk_keeps(dtype: torch.dtype) -> None:
-    """Odd shapes and prefix tokens."""
-    for batch, tokens, heads, channels, prefix, kept in (
-        (1, 5, 1, 3, 0, 1),
-        (2, 26, 3, 48, 1, 7),
-        (4, 197, 6, 384, 1, 98),
-    ):
-        x = torch.randn(batch, tokens, channels, device="cuda").to(dtype)
-        attention = torch.rand(batch, heads, tokens, tokens, device="cuda")
-        attention = attention / attention.sum(-1, keepdim=True)
-        best = best_tokens(prefix, tokens - prefix, kept, like=attention)
-        _, index = best(AttentionState(x, x, attention, 1.0, x, x, x))
-        found = keep_best_triton(x, attention[:, :, 0], prefix, kept)
-        torch.testing.assert_close(found, select(x, index))
-
-
-def test_farthest_first_goes_in_the_order_of_the_steps() -> None:
-    """The order that the steps on the CPU give."""
-    for batch, tokens, hubs, kept in ((1, 2, 1, 1), (3, 25, 4, 17), (1, 196, 30, 100)):
-        unit = torch.nn.functional.normalize(torch.rand(batch, tokens, 6), dim=-1)
-        similarity = unit @ unit.mT
-        similarity.diagonal(dim1=1, dim2=2).fill_(float("inf"))
-        first = torch.rand(batch, tokens).topk(hubs).indices
-        found = farthest_first_triton(similarity.cuda(), first.cuda(), kept)
-        assert torch.equal(found.cpu(), farthest_first_numpy(similarity, first, kept))
+@pytest.mark.parametrize("check", CHECKS)
+def test_kernels_agree_with_tensor_code(check: str) -> None:
+    """What Triton's interpreter is tested for, compiled."""
+    torch.manual_seed(0)
+    CHECKS[check]()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

@@ -127,7 +127,7 @@ def test_a_kernel_that_cannot_is_refused():
     arm = Arm(stack=(Step(method="topk", params={"keep_rate": 0.5, "implementation": "triton"}),))
     reason = methods.stack_refusal(arm, small_network("dinov3"))
     assert reason is not None
-    assert "does not pass on rotary embeddings" in reason
+    assert "do not pass on rotary embeddings" in reason
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 
+from sweeps.geometry.vit_catalogue import networks
 from sweeps.model.condition import Condition, Overrides
 from sweeps.model.job import DENSE, Arm, Job, Pair, Protocol, Step
 from tests.workers.tiny_vits import images, small
@@ -139,7 +140,7 @@ def test_the_route_that_runs_is_recorded(method, own, params, implementation):
 @pytest.mark.parametrize(
     ("own", "implementation"),
     [
-        ({"device": "cuda"}, "torch"),
+        ({"device": "cuda"}, "triton"),
         ({"runtime": "compile"}, "torch"),
         ({"dtype": "autocast-float16"}, "torch"),
     ],
@@ -148,7 +149,9 @@ def test_where_the_compiled_route_cannot_run_auto_is_torch(own, implementation):
     """On a GPU, inside of compiled graphs and under autocast."""
     tome = of_modality("vision")["tome"]
     assert (
-        tome.Params(r=2).choose(Condition(model="test_vit", image_size=64, **own)).implementation
+        tome.Params(r=2)
+        .choose(Condition(model="test_vit", image_size=64, **own), networks()["test_vit"])
+        .implementation
         == implementation
     )
 

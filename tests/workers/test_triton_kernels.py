@@ -9,47 +9,6 @@ import sys
 
 import pytest
 
-SELECTION = """
-import torch
-from workers.token_reduction.patch_vit import AttentionState
-from workers.token_reduction.triton_kernels import keep_best_triton
-from workers.token_reduction.token_ops import best_tokens, select
-
-for batch, tokens, heads, channels, prefix, kept, dtype in (
-    (1, 5, 1, 3, 0, 1, torch.float32),
-    (2, 26, 3, 48, 1, 7, torch.float32),
-    (3, 17, 2, 300, 5, 12, torch.float32),
-    (1, 300, 3, 20, 2, 257, torch.float32),
-    (2, 33, 3, 16, 1, 8, torch.float16),
-):
-    torch.manual_seed(tokens)
-    x, attention = torch.randn(batch, tokens, channels, dtype=dtype), torch.rand(batch, heads, tokens, tokens)
-    weight = (attention / attention.sum(-1, keepdim=True))[:, :, 0]  # strided, as a row of the attention matrix is
-    best = best_tokens(prefix, tokens - prefix, kept, like=weight)
-    expected = select(x, best(AttentionState(x, x, attention / attention.sum(-1, keepdim=True), 1.0, x, x, x))[1])
-    assert torch.equal(keep_best_triton(x, weight, prefix, kept), expected), (batch, tokens)
-    assert torch.equal(keep_best_triton(x.mT.contiguous().mT, weight, prefix, kept), expected), "strided tokens"
-
-x, equal = torch.arange(12.0).view(1, 12, 1), torch.zeros(1, 2, 12)
-assert keep_best_triton(x, equal, 1, 4).flatten().tolist() == [0, 1, 2, 3, 4], "equal scores go by place"
-equal[0, 1, 7] = torch.nan
-assert keep_best_triton(x, equal, 1, 4).flatten().tolist() == [0, 7, 1, 2, 3], "what is not a number comes first"
-"""
-
-FARTHEST_FIRST = """
-import torch
-from workers.token_reduction.hquota_ops import farthest_first_numpy
-from workers.token_reduction.triton_kernels import farthest_first_triton
-
-for batch, tokens, hubs, kept in ((1, 2, 1, 1), (3, 25, 4, 17), (2, 64, 1, 63), (1, 196, 30, 100), (2, 130, 65, 65)):
-    unit = torch.nn.functional.normalize(torch.rand(batch, tokens, 6), dim=-1)
-    similarity = unit @ unit.mT
-    similarity.diagonal(dim1=1, dim2=2).fill_(float("inf"))
-    first = torch.rand(batch, tokens).topk(hubs).indices
-    fused, steps = farthest_first_triton(similarity, first, kept), farthest_first_numpy(similarity, first, kept)
-    assert torch.equal(fused, steps), (batch, tokens, hubs, kept)
-"""
-
 SPLIT_K = """
 import torch
 from workers.activation_sparsity.sparse_matvec_triton import multiply
@@ -91,7 +50,7 @@ print(json.dumps(failures))
 """
 
 
-PROGRAMS = {"selection": SELECTION, "farthest first": FARTHEST_FIRST, "split-K": SPLIT_K}
+PROGRAMS = {"split-K": SPLIT_K}
 
 
 @pytest.fixture(scope="module")

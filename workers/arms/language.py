@@ -176,7 +176,7 @@ def build_language(
     network = clone_shared(base.model)
     implementation = _set_attention(network, own.attention)
     model: LanguageModel = methods.apply_stack(
-        arm, replace(base, model=network, implementation=implementation), own, "language"
+        arm, replace(base, model=network, implementation=implementation), own, base.network
     )
     if own.runtime == "llamacpp":
         return _in_llama_cpp(base, own)
@@ -220,8 +220,12 @@ def check_log_probabilities(base: LanguageModel, engine: LlamaCpp, dtype: Dtype)
 
 def _set_attention(model: Any, wanted: Attention) -> str | None:
     """Give the model this attention; where transformers lacks it for this architecture, the name of
-    the one that runs.
+    the one that runs. Raises `Unsupported` for one that transformers does not have.
     """
+    if wanted == "triton":
+        raise Unsupported(
+            "attention: triton is for vision models; language models have sdpa, eager"
+        )
     if model._can_set_attn_implementation():
         model.set_attn_implementation(
             wanted if wanted != "sdpa" or model._supports_sdpa else "eager"

@@ -33,6 +33,7 @@ from workers.models.runtime import (
 )
 from workers.models.share_weights import DTYPES, cast_shared, clone_shared, guard
 from workers.models.vision import VisionModel, check_image_size, example_input
+from workers.token_reduction.patch_vit import use_kernel
 
 ImageInputs = dict[tuple[ImageSize, Dtype], Tensor]
 """Input images by size and dtype, so that arms with equal inputs read the same memory."""
@@ -71,7 +72,7 @@ class VisionArm(PreparedArm):
                 metric_value("seconds_to_compile", self.model.conversion_s, n=1),
                 metric_value("logit_difference", self.model.difference, n=INPUTS),
             )
-        if isinstance(self.model, Compiled):
+        if isinstance(self.model, Compiled) or getattr(self.model, "compiled", False):
             return (metric_value("seconds_to_compile", self.first_call_s, n=1),)
         return ()
 
@@ -85,7 +86,7 @@ class VisionArm(PreparedArm):
             tokens_final=self.trace.final,
             first_call_s=self.first_call_s,
             metrics=self._of_the_runtime(),
-            implementation=methods.chosen_implementation(self.solved.arm, own),
+            implementation=methods.chosen_implementation(self.solved.arm, own, network),
             flags=raised(
                 token_trace_mismatch=blocks != counts["trace"],
                 no_effect=methods.without_effect(self.solved.arm, network, own.pixels),
@@ -157,8 +158,10 @@ def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Modu
         model.set_input_size(shape)
     for part in model.modules():
         if hasattr(part, "fused_attn"):
-            part.fused_attn = own.attention == "sdpa"
-    model = methods.apply_stack(arm, model, own, "vision")
+            part.fused_attn = own.attention != "eager"
+    model = methods.apply_stack(arm, model, own, loaded.network)
+    if own.attention == "triton":
+        use_kernel(model, own, loaded.network)
     if own.dtype == "autocast-float16":
         model = Autocast(model)
     runtime = INT8 if own.dtype == "int8" else own.runtime
@@ -166,6 +169,8 @@ def build_vision(loaded: VisionModel, condition: Condition, arm: Arm) -> nn.Modu
         model = Compiled(model)
     elif runtime == "cudagraph":
         model = CudaGraph(model)
+    elif runtime == "compiled_graph":
+        model = CudaGraph(model, compiled=True)
     elif runtime in EXPORTED:
         tokens = methods.promised_tokens(arm, loaded.network, own.pixels)
         heads = loaded.network.heads

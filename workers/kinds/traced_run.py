@@ -30,7 +30,7 @@ from workers.measure.process_state import use_threads
 from workers.measure.profiling import MARK
 from workers.measure.timer import synchronise
 from workers.models.vision import shared_vision
-from workers.token_reduction.patch_vit import MergingBlock, ReducingBlock
+from workers.token_reduction.patch_vit import FusedReduction, MergingBlock, ReducingBlock
 
 
 @contextlib.contextmanager
@@ -171,7 +171,11 @@ def _name_parts(model: nn.Module) -> None:
         block.forward = within(f"block {index}", block.forward)
     for part in model.modules():
         if isinstance(part, ReducingBlock) and part.reduction is not None:
-            part.reduction = within("reduction", part.reduction)
+            if isinstance(part.reduction, FusedReduction):
+                named = within("reduction", part.reduction.reduce)
+                part.reduction = replace(part.reduction, reduce=named)
+            else:
+                part.reduction = within("reduction", part.reduction)
         elif isinstance(part, MergingBlock):
             part.around = replace(
                 part.around,

@@ -117,14 +117,14 @@ def resolve(arm: Arm, modality: Modality) -> list[tuple[Any, Any]]:
     return found
 
 
-def apply_stack(arm: Arm, model: Any, condition: Condition, modality: Modality) -> Any:
+def apply_stack(arm: Arm, model: Any, condition: Condition, network: AnyNetwork) -> Any:
     """The model with the arm's methods applied, under the arm's own condition. Raises
     `Unsupported`, and what a method raises.
     """
-    for step, (method, params) in zip(arm.stack, resolve(arm, modality), strict=True):
+    for step, (method, params) in zip(arm.stack, resolve(arm, network.modality), strict=True):
         if (reason := condition_refusal(step.method, params, condition)) is not None:
             raise Unsupported(reason)
-        model = method.apply(model, params.choose(condition))
+        model = method.apply(model, params.choose(condition, network))
     return model
 
 
@@ -258,11 +258,12 @@ def _quality_key(arm: Arm) -> str:
     return canonical([steps, arm.overrides.dtype, arm.overrides.attention])
 
 
-def chosen_implementation(arm: Arm, condition: Condition) -> str | None:
+def chosen_implementation(arm: Arm, condition: Condition, network: Network) -> str | None:
     """Which implementations the arm's methods run by under its own condition, where they choose;
     `None` where none does.
     """
-    chosen = (params.chosen_implementation(condition) for _, params in resolve(arm, "vision"))
+    steps = resolve(arm, "vision")
+    chosen = (params.chosen_implementation(condition, network) for _, params in steps)
     return "+".join(filter(None, chosen)) or None
 
 

@@ -102,23 +102,27 @@ class CudaGraph(OneGraph):
     one's shape.
 
     The input is copied into the graph's own memory, and the result lives there too: the next call
-    overwrites it.
+    overwrites it. `compiled`: what is captured is `torch.compile`'s code.
     """
 
-    def __init__(self, eager: nn.Module) -> None:
+    def __init__(self, eager: nn.Module, *, compiled: bool = False) -> None:
         device = next(eager.parameters()).device
         if device.type != "cuda":
             raise Unsupported(
-                f"runtime cudagraph needs a CUDA device, and this arm runs on {device.type}"
+                f"runtime {'compiled_graph' if compiled else 'cudagraph'} needs a CUDA device, and"
+                f" this arm runs on {device.type}"
             )
         super().__init__(eager)
         self.captured: Captured | None = None
+        self.compiled = compiled
+        # Not registered as a module: it has the same parameters.
+        self.__dict__["runs"] = Compiled(eager) if compiled else eager
 
     def forward(self, x_BCHW: Tensor) -> Tensor:
         if self.captured is None:
             self.input_BCHW = x_BCHW.clone()
             self.captured = Captured(
-                lambda: cast(Tensor, self.eager(self.input_BCHW)), x_BCHW.device
+                lambda: cast(Tensor, self.__dict__["runs"](self.input_BCHW)), x_BCHW.device
             )
         if x_BCHW.shape != self.input_BCHW.shape:
             raise ValueError(

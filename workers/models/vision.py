@@ -165,3 +165,23 @@ def _read_weights(model: nn.Module, file: Path) -> None:
         raise Unsupported(
             f"weights: {file} does not hold the weights of this model: {error}"
         ) from error
+
+
+class LinearPatches(nn.Module):
+    """What a convolution whose stride is its size computes, as one matrix product on the same
+    weights: [B, C, H, W] to [B, D, H / patch, W / patch].
+    """
+
+    def __init__(self, convolution: nn.Conv2d) -> None:
+        super().__init__()
+        self.weight, self.bias = convolution.weight, convolution.bias
+        self.height, self.width = convolution.kernel_size
+
+    def forward(self, x_BCHW: Tensor) -> Tensor:
+        B, C, H, W = x_BCHW.shape
+        rows, columns = H // self.height, W // self.width
+        x_BCHW = x_BCHW[:, :, : rows * self.height, : columns * self.width]
+        patches = x_BCHW.reshape(B, C, rows, self.height, columns, self.width)
+        # Pixels in the order of the weights: channel, row, column.
+        pixels = patches.permute(0, 2, 4, 1, 3, 5).reshape(B, rows, columns, -1)
+        return nn.functional.linear(pixels, self.weight.flatten(1), self.bias).permute(0, 3, 1, 2)

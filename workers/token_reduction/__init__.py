@@ -7,13 +7,15 @@ import re
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from sweeps.model.condition import Condition, ImageSize
 from sweeps.model.identity import FrozenModel
-from sweeps.model.method import BlockTokens, Network, Params
+from sweeps.model.method import BlockTokens, LanguageNetwork, Network, Params
+from workers import kernels
+from workers.errors import Unsupported
 
 TOME_CPP = Path(__file__).with_name("tome.cpp")
 """Of `token_ops`."""
@@ -79,11 +81,22 @@ AlignField = Annotated[
 
 
 ImplementationField = Annotated[
-    Literal["auto", "torch", "native"],
+    Literal["auto", "torch", "native", "triton"],
     Field(
         description=(
-            "native: matching and merging by compiled code, float32 on a CPU only; torch: torch's"
-            " operators; auto (the default): native where it can run, else torch"
+            "native: by code compiled from C++, float32 on a CPU only; triton: by fused kernels, on"
+            " CUDA only; torch: torch's operators; auto (the default): the first of these that can"
+            " run"
+        )
+    ),
+]
+KernelField = Annotated[
+    Literal["torch", "triton"] | None,
+    BeforeValidator(lambda given: None if given == "auto" else given),
+    Field(
+        description=(
+            "triton: fused kernels that also add and normalise, on CUDA only; torch: torch's"
+            " operators; auto (the default): triton where it can run, else torch"
         )
     ),
 ]
@@ -114,28 +127,39 @@ def ordered_blocks(layers: tuple[int, ...], other: str = "") -> tuple[int, ...]:
 OrderedBlocks = Annotated[tuple[int, ...], Field(min_length=1), AfterValidator(ordered_blocks)]
 
 
-class NativeParams(Params):
-    """Parameters of methods that both torch's operators and a compiled kernel compute, with equal
+class CompiledParams(Params):
+    """Parameters of methods that both torch's operators and compiled code compute, with equal
     results.
     """
 
+    compiled: ClassVar[tuple[str, ...]] = ("native", "triton")
+    """The implementations besides torch's operators."""
     if TYPE_CHECKING:
-        implementation: Literal["auto", "torch", "native"]
+        implementation: str | None
 
-    def choose(self, condition: Condition, /) -> Self:
-        """With `auto` replaced by the implementation that runs under an arm's own condition."""
-        if self.implementation != "auto":
-            return self
-        own = (condition.device, condition.dtype, condition.runtime)
-        native = own == ("cpu", "float32", "eager")
-        if native:
-            from workers.models.cpp_build import missing_reason
+    def choose(self, condition: Condition, network: Network | LanguageNetwork, /) -> Self:
+        """With the implementation that runs under an arm's own condition. Raises `Unsupported`
+        where Triton's kernels are requested and cannot run.
+        """
+        reasons = {
+            name: self.uncompiled(name) or _refusals[name](condition, cast(Network, network))
+            for name in self.compiled
+        }
+        if self.implementation in {None, "auto"}:
+            able = (name for name, reason in reasons.items() if reason is None)
+            return self.model_copy(update={"implementation": next(able, "torch")})
+        if self.implementation == "triton" and reasons["triton"] is not None:
+            raise Unsupported(f"implementation: triton cannot run here: {reasons['triton']}")
+        return self
 
-            native = missing_reason(TOME_CPP) is None
-        return self.model_copy(update={"implementation": "native" if native else "torch"})
+    def uncompiled(self, _implementation: str, /) -> str | None:
+        """Why an implementation does not compute these parameters, or `None`."""
+        return None
 
-    def chosen_implementation(self, condition: Condition, /) -> str:
-        return self.choose(condition).implementation
+    def chosen_implementation(self, condition: Condition, network: Network, /) -> str | None:
+        chosen = self.choose(condition, network).implementation
+        # Torch's operators are named where they are not the usual ones.
+        return None if chosen == "torch" and "native" not in self.compiled else chosen
 
     def eager_only(self) -> str | None:
         """A compiled kernel can be neither compiled again nor captured."""
@@ -144,6 +168,25 @@ class NativeParams(Params):
             if self.implementation == "native"
             else None
         )
+
+
+def _native_refusal(condition: Condition, _network: Network) -> str | None:
+    """Why `auto` does not take the code compiled from C++, or `None`."""
+    if (condition.device, condition.dtype, condition.runtime) != ("cpu", "float32", "eager"):
+        return "it takes float32 on a CPU in eager code"
+    from workers.models.cpp_build import missing_reason
+
+    return missing_reason(TOME_CPP)
+
+
+_refusals = {"native": _native_refusal, "triton": kernels.refusal}
+
+
+class KernelParams(CompiledParams):
+    """As `CompiledParams`, without code compiled from C++."""
+
+    compiled = ("triton",)
+    implementation: KernelField = None
 
 
 class ScheduleParams(Params):
@@ -194,6 +237,8 @@ class ScheduleParams(Params):
         """Why the schedule or the rule of places does not fit the network, or `None`."""
         if getattr(self, "rope", None) is not None and not network.rotary:
             return f"rope is about rotary embeddings, which {network.name} has not"
+        if getattr(self, "implementation", None) == "triton" and network.rotary:
+            return f"implementation: triton cannot run here: {kernels.ROTARY}"
         return self.geometry_refusal(network)
 
     @abstractmethod

@@ -7,7 +7,7 @@ for the device.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -78,6 +78,34 @@ class Grouping(NamedTuple):
     native: bool = False
     """Selected and merged by compiled code, which runs for float32 on a CPU only."""
 
+    @property
+    def hubs(self) -> int:
+        """Tokens kept for their inflow; farthest-first needs a first one."""
+        return max(1, math.ceil(round(self.quota * self.kept, 9)))
+
+    def order(self, inflow_BHN: Tensor, size_BN1: Tensor | None) -> Tensor:
+        """Indices of the kept patch tokens in the order of their selection, then of the others,
+        counted from the first patch token: [B, n].
+        """
+        if inflow_BHN.is_cuda:
+            from workers.kernels.grouping import select_farthest
+
+            sizes = None if size_BN1 is None else size_BN1[..., 0].float()
+            own = (self.prefix, self.kept, self.hubs)
+            return cast(Tensor, select_farthest(inflow_BHN, sizes, *own))
+        signature_BnH = inflow_BHN[:, :, self.prefix :].mT
+        strength_Bn = signature_BnH.sum(-1)
+        if size_BN1 is not None:
+            strength_Bn = strength_Bn * size_BN1[:, self.prefix :, 0]
+        first_BQ = strength_Bn.topk(self.hubs).indices
+        unit_BnH = normalize(signature_BnH, dim=-1)
+        similarity_Bnn = unit_BnH @ unit_BnH.mT
+        if torch.compiler.is_exporting():
+            return farthest_first_unrolled(similarity_Bnn, first_BQ, self.kept)
+        similarity_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
+        by_steps = farthest_first_cpp if self.native else farthest_first
+        return by_steps(similarity_Bnn, first_BQ, self.kept)
+
     def groups(
         self, inflow_BHN: Tensor, size_BN1: Tensor | None, k_BHNd: Tensor, read_BND: Tensor
     ) -> Groups:
@@ -89,20 +117,7 @@ class Grouping(NamedTuple):
         compared by cosine too.
         """
         prefix, kept = self.prefix, self.kept
-        signature_BnH = inflow_BHN[:, :, prefix:].mT
-        strength_Bn = signature_BnH.sum(-1)
-        if size_BN1 is not None:
-            strength_Bn = strength_Bn * size_BN1[:, prefix:, 0]
-        hubs = max(1, math.ceil(round(self.quota * kept, 9)))  # farthest-first needs a first token
-        first_BQ = strength_Bn.topk(hubs).indices
-        unit_BnH = normalize(signature_BnH, dim=-1)
-        similarity_Bnn = unit_BnH @ unit_BnH.mT
-        if torch.compiler.is_exporting():
-            order_BN = farthest_first_unrolled(similarity_Bnn, first_BQ, kept)
-        else:
-            similarity_Bnn.diagonal(dim1=1, dim2=2).fill_(math.inf)
-            select_farthest = farthest_first_cpp if self.native else farthest_first
-            order_BN = select_farthest(similarity_Bnn, first_BQ, kept)
+        order_BN = self.order(inflow_BHN, size_BN1)
         if prefix:
             order_BN = pad(order_BN + prefix, (prefix, 0))
             order_BN[:, :prefix] = torch.arange(prefix, device=order_BN.device)
@@ -197,12 +212,8 @@ def farthest_first(similarity_BNN: Tensor, first_BQ: Tensor, kept: int) -> Tenso
     Each next token is the one whose greatest similarity to the selected tokens is the least (of
     equals the first). The diagonal is infinite, and nothing else is, so that no token is selected
     twice. Gonzalez, Clustering to minimize the maximum intercluster distance, TCS 1985. It is an
-    operator of its own, so that a compiler does not unroll the loop; on CUDA it is one kernel.
+    operator of its own, so that a compiler does not unroll the loop.
     """
-    if similarity_BNN.is_cuda:
-        from workers.token_reduction.triton_kernels import farthest_first_triton
-
-        return farthest_first_triton(similarity_BNN, first_BQ, kept)
     return farthest_first_numpy(similarity_BNN, first_BQ, kept)
 
 

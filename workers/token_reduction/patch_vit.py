@@ -21,6 +21,9 @@ from timm.models.eva import Eva, EvaAttention, EvaBlock
 from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 
+from sweeps.model.condition import Condition
+from sweeps.model.method import Network
+from workers import kernels
 from workers.errors import Unsupported
 from workers.models.share_weights import M, clone_shared
 from workers.token_reduction import ScheduleParams
@@ -64,6 +67,26 @@ Reduction = Callable[[Tensor, Tensor | None, AttentionState], Reduced]
 It takes the tokens [B, N, D], their sizes [B, N, 1] (how many input tokens each stands for; `None`:
 one each) and the state of the attention.
 """
+
+
+class Left(NamedTuple):
+    """What a `FusedReduction` leaves."""
+
+    x_BMD: Tensor
+    normed_BMD: Tensor
+    """The tokens, prefix tokens first, and what the block's MLP takes: their norm."""
+    size_BM1: Tensor | None
+
+
+@dataclass(frozen=True)
+class FusedReduction:
+    """A reduction in one piece with what stands before and behind it: the addition of the
+    attention's output, and the block's second norm.
+    """
+
+    reduce: Callable[[Tensor, Tensor | None, AttentionState, nn.Module], Left]
+    """From the tokens that entered the block, [B, N, D], their sizes, the state of its attention,
+    and the norm. Places are not passed on."""
 
 
 class Rope(NamedTuple):
@@ -162,9 +185,11 @@ class FittedBlock(nn.Module):
             for half in (1, 2)
         )
 
-    def after(self, x_BND: Tensor) -> Tensor:
-        """The block's second half: its MLP on the tokens left."""
-        return x_BND + cast(Tensor, self.drop_path2(self.ls2(self.mlp(self.norm2(x_BND)))))
+    def after(self, x_BND: Tensor, normed_BND: Tensor | None = None) -> Tensor:
+        """The block's second half: its MLP on the tokens left, whose norm may be known."""
+        if normed_BND is None:
+            normed_BND = self.norm2(x_BND)
+        return x_BND + cast(Tensor, self.drop_path2(self.ls2(self.mlp(normed_BND))))
 
 
 class ReducingBlock(FittedBlock):
@@ -175,7 +200,7 @@ class ReducingBlock(FittedBlock):
     def __init__(
         self,
         block: nn.Module,
-        reduction: Reduction | None,
+        reduction: Reduction | FusedReduction | None,
         *,
         proportional: bool,
         inflow: bool = False,
@@ -194,17 +219,21 @@ class ReducingBlock(FittedBlock):
         place_BNP: Tensor | None = None,
     ) -> Reduced:
         size_in = size_BN1 if self.proportional else None
+        fused = isinstance(self.reduction, FusedReduction)
         y_BND, attended = attend(
-            self.attn, self.norm1(x_BND), size_in, rope=rope, inflow=self.inflow
+            self.attn, self.norm1(x_BND), size_in, rope=rope, inflow=self.inflow, fused=fused
         )
         added_BND = self.drop_path1(self.ls1(y_BND))
-        x_BND = x_BND + added_BND
-        if self.reduction is not None:
-            # Not `_replace`, which torch.compile of 2.8 does not trace.
-            state = AttentionState(
-                *attended[:6], added_BND, attended.inflow_BHN, place_BNP, attended.bias_B11N
-            )
-            x_BND, size_BN1, place_BNP = self.reduction(x_BND, size_BN1, state)
+        if self.reduction is None:
+            return self.after(x_BND + added_BND), size_BN1, place_BNP
+        # Not `_replace`, which torch.compile of 2.8 does not trace.
+        state = AttentionState(
+            *attended[:6], added_BND, attended.inflow_BHN, place_BNP, attended.bias_B11N
+        )
+        if isinstance(self.reduction, FusedReduction):
+            left = self.reduction.reduce(x_BND, size_BN1, state, self.norm2)
+            return self.after(left.x_BMD, left.normed_BMD), left.size_BM1, place_BNP
+        x_BND, size_BN1, place_BNP = self.reduction(x_BND + added_BND, size_BN1, state)
         return self.after(x_BND), size_BN1, place_BNP
 
 
@@ -272,6 +301,7 @@ class Trunk(nn.Sequential):
             # Turns the plain mean over tokens that follows into their mean weighted by size.
             averaged, left_out = self.average
             final_BND = cast(FittedBlock, self[-1]).final(x_BND)
+            size_BN1 = size_BN1.to(final_BND.dtype)
             total = averaged or size_BN1[:, left_out:].sum(1, keepdim=True)
             x_BND = final_BND * (size_BN1 * ((x_BND.shape[1] - left_out) / total))
         return x_BND
@@ -302,6 +332,7 @@ def attend(
     *,
     rope: Tensor | None = None,
     inflow: bool = False,
+    fused: bool = False,
 ) -> tuple[Tensor, AttentionState]:
     """The output of timm's attention (without dropout), and the input of a reduction.
 
@@ -309,10 +340,10 @@ def attend(
     al., ICLR 2023, arXiv 2210.09461, section 3. Values are made from `value_BND` if given, `rope`
     is the rotary embedding of the patch tokens.
     `inflow`: the column sums of the attention matrix are returned too; the matrix is then formed
-    even where attention is fused.
+    even where attention is fused, unless `fused`: by Triton's kernels, which form none.
     """
     B, N, _ = x_BND.shape
-    if type(attn) is Attention:
+    if isinstance(attn, Attention):
         q_BHNd, k_BHNd, v_BHNd = heads(attn, attn.qkv(x_BND))
     else:
         q_BHNd, k_BHNd, v_BHNd = project(attn, x_BND, slice(0, 3))
@@ -324,7 +355,11 @@ def attend(
     if bias_B11N is not None and bias_B11N.dtype != q_BHNd.dtype:
         bias_B11N = bias_B11N.to(q_BHNd.dtype)
     attention_BHNN = inflow_BHN = None
-    if inflow:
+    if (isinstance(attn, KernelAttention) and not inflow) or (inflow and fused):
+        sizes = None if size_BN1 is None else size_BN1[..., 0].float()
+        given = (q_BHNd, k_BHNd, v_BHNd, attn.scale, sizes)
+        y_BHNd, inflow_BHN = attend_by_kernel(*given, inflow=inflow)
+    elif inflow:
         y_BHNd, inflow_BHN = attend_with_inflow(q_BHNd, k_BHNd, v_BHNd, attn.scale, bias_B11N)
     elif attn.fused_attn:
         y_BHNd = nn.functional.scaled_dot_product_attention(
@@ -349,6 +384,44 @@ def attend(
         None,
         bias_B11N,
     )
+
+
+def attend_by_kernel(*given: Any, inflow: bool) -> tuple[Tensor, Tensor | None]:
+    """`workers.kernels.attention`'s operators, as [B, H, N, d]."""
+    from workers.kernels import attention
+
+    if not inflow:
+        return attention.sized_attention(*given).transpose(1, 2), None
+    y_BNHd, inflow_BHN = attention.sized_attention_inflow(*given)
+    return y_BNHd.transpose(1, 2), inflow_BHN
+
+
+class KernelAttention(Attention):
+    """timm's attention, with the product of queries, keys and values by Triton's kernel."""
+
+    def forward(
+        self, x: Tensor, attn_mask: Tensor | None = None, is_causal: bool = False
+    ) -> Tensor:
+        """As timm's. Raises `Unsupported` for a mask, which the kernel does not take."""
+        if attn_mask is not None or is_causal:
+            raise Unsupported("attention: triton takes no mask")
+        return attend(self, x, None)[0]
+
+
+def use_kernel(model: nn.Module, condition: Condition, network: Network) -> None:
+    """Give all attention of an arm's model Triton's kernel, in place. Raises `Unsupported` where it
+    cannot run.
+    """
+    reason = kernels.refusal(condition, network)
+    blocks = (part for part in model.modules() if hasattr(part, "attn") and hasattr(part, "mlp"))
+    other = {type(block.attn).__name__ for block in blocks}
+    if reason is None and other != {"Attention"}:
+        reason = f"it runs timm's plain attention, not {', '.join(sorted(other)) or 'none'}"
+    if reason is not None:
+        raise Unsupported(f"attention: triton cannot run here: {reason}")
+    for part in model.modules():
+        if type(part) is Attention:
+            part.__class__ = KernelAttention
 
 
 def attend_with_inflow(
@@ -456,7 +529,7 @@ def stages(model: Any, params: ScheduleParams) -> Iterator[Stage]:
 def fit_stages(
     model: M,
     params: ScheduleParams,
-    make: Callable[[Stage], Reduction | BeforeAttention],
+    make: Callable[[Stage], Reduction | FusedReduction | BeforeAttention],
     *,
     proportional: bool = False,
     by_size: bool = False,
@@ -472,7 +545,7 @@ def fit_stages(
 
 def fit(
     model: M,
-    reductions: Mapping[int, Reduction | BeforeAttention | MergeAroundAttention],
+    reductions: Mapping[int, Reduction | FusedReduction | BeforeAttention | MergeAroundAttention],
     *,
     proportional: bool = False,
     by_size: bool = False,

@@ -14,11 +14,12 @@ Of models with rotary embeddings the fused token is where the best of the fused 
 settles it.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network
-from workers.token_reduction import FusedKeepParams
+from workers.token_reduction import FusedKeepParams, KernelParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -34,7 +35,7 @@ VERSION = 1
 SOLVES = "keep_rate"
 
 
-class Params(FusedKeepParams):
+class Params(KernelParams, FusedKeepParams):
     """As for topk; the fused token comes on top of the share that is kept."""
 
 
@@ -58,9 +59,14 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that keeps the best patch tokens and fuses the rest. Raises `Unsupported`
-    as `fit` does.
+    as `fit` does, and for `implementation: triton` where that cannot run.
     """
     from workers.token_reduction.patch_vit import fit_stages
+
+    if params.implementation == "triton":
+        from workers.token_reduction import fused
+
+        return fused.fit_fused(model, params, partial(fused.keeping, fuse=True))
 
     like = model.patch_embed.proj.weight
     return fit_stages(

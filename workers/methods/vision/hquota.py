@@ -67,8 +67,8 @@ from workers.token_reduction import (
     UNSOLVED,
     AlignField,
     BudgetField,
+    CompiledParams,
     ImplementationField,
-    NativeParams,
     RopeField,
     ScheduleParams,
     TokenCount,
@@ -81,7 +81,7 @@ from workers.token_reduction import (
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
 
-    from workers.token_reduction.patch_vit import MergeAroundAttention, Reduction
+    from workers.token_reduction.patch_vit import FusedReduction, MergeAroundAttention, Reduction
 
 PAPER = (
     "none: 'ours' of the project's research summary, Vision Transformer Token Reduction (2025),"
@@ -95,7 +95,7 @@ HOLD = 3
 """Default of `hold`: as many blocks as are early."""
 
 
-class Params(NativeParams, ScheduleParams):
+class Params(CompiledParams, ScheduleParams):
     """How many tokens are removed: exactly one of `r`, `keep_rate` and `budget`. Where: `layers`.
     The rest is how.
     """
@@ -230,6 +230,18 @@ class Params(NativeParams, ScheduleParams):
                 "r lists a number for each layer; early_keep would overrule some of them"
             )
         return self
+
+    @property
+    def plain(self) -> bool:
+        """Whether merged tokens are means, and nothing else is done to them."""
+        adjusted = (self.alpha, self.eta, self.temperature, self.recentre, self.tau is not None)
+        return not any(adjusted)
+
+    def uncompiled(self, implementation: str, /) -> str | None:
+        usual = self.place == "after" and self.match == "k" and self.merge == "kv"
+        if implementation == "triton" and not (usual and self.plain):
+            return "its kernels compute plain means of whole tokens matched by keys"
+        return None
 
     def schedule_length(self, depth: int) -> int:
         """One number for each of the `layers`."""
@@ -367,33 +379,33 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that merges tokens into hubs and the farthest from them.
 
-    Raises `Unsupported` as `fit` does, and for `implementation: native` where that cannot run.
+    Raises `Unsupported` as `fit` does, and where the implementation that is requested cannot run.
     """
     from workers.token_reduction import hquota_ops
     from workers.token_reduction.patch_vit import fit, stages
     from workers.token_reduction.token_ops import check_native
 
     adjustment = hquota_ops.MergeAdjustment()
-    if (
-        params.alpha
-        or params.eta
-        or params.tau is not None
-        or params.temperature
-        or params.recentre
-    ):
+    if not params.plain:
         adjustment = hquota_ops.MergeAdjustment(
             **{name: getattr(params, name) for name in hquota_ops.MergeAdjustment._fields}
         )
     native = params.implementation == "native"
     if native:
         check_native(model.patch_embed.proj.weight)
-    reductions: dict[int, Reduction | MergeAroundAttention] = {}
+    if params.implementation == "triton":
+        from workers.token_reduction import fused
+
+        fused.check_device(model)
+    reductions: dict[int, Reduction | FusedReduction | MergeAroundAttention] = {}
     after, by_key, whole = params.place == "after", params.match == "k", params.merge == "kv"
     found = tuple(stages(model, params))
     grouping_blocks = params.grouping({stage.block: stage.left for stage in found})
     for block, prefix, _, left in found:
         grouping = hquota_ops.Grouping(prefix, left, params.quota, by_key, adjustment, native)
-        if after:
+        if params.implementation == "triton":
+            reductions[block] = fused.grouping(prefix, left, grouping.hubs)
+        elif after:
             reductions[block] = hquota_ops.merge_after(grouping, whole=whole)
         else:
             reductions[block] = hquota_ops.merge_around(

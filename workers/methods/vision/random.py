@@ -11,10 +11,11 @@ from pydantic import Field
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network, Purpose
-from workers.token_reduction import CountedKeepParams
+from workers.token_reduction import CountedKeepParams, KernelParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
+    from torch import Tensor
 
     from workers.token_reduction.patch_vit import Reduction, Stage
 
@@ -23,7 +24,7 @@ VERSION = 1
 SOLVES = "keep_rate"
 
 
-class Params(CountedKeepParams):
+class Params(KernelParams, CountedKeepParams):
     """As for topk, and the seed of the draw."""
 
     purpose: ClassVar[Purpose] = "control"
@@ -44,7 +45,9 @@ def macs(params: Params, network: Network, image_size: ImageSize) -> int:  # noq
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
-    """A copy of `model` that keeps tokens drawn at random. Raises `Unsupported` as `fit` does."""
+    """A copy of `model` that keeps tokens drawn at random. Raises `Unsupported` as `fit` does, and
+    for `implementation: triton` where that cannot run.
+    """
     import torch
 
     from workers.token_reduction.patch_vit import fit_stages
@@ -52,9 +55,21 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     device = model.patch_embed.proj.weight.device
     generator = torch.Generator().manual_seed(params.seed)
 
-    def keep(stage: "Stage") -> "Reduction":
+    def draw(stage: "Stage") -> "Tensor":
         drawn = torch.randperm(stage.patches, generator=generator)[: stage.left].sort().values
-        index_K = torch.cat((torch.arange(stage.prefix), drawn + stage.prefix)).to(device)
+        return torch.cat((torch.arange(stage.prefix), drawn + stage.prefix)).to(device)
+
+    if params.implementation == "triton":
+        from workers.token_reduction import fused
+
+        return fused.fit_fused(
+            model,
+            params,
+            lambda stage: fused.gathering(stage.prefix + stage.left, draw(stage)),
+        )
+
+    def keep(stage: "Stage") -> "Reduction":
+        index_K = draw(stage)
         return lambda x_BND, size_BN1, attended: (
             x_BND.index_select(1, index_K),
             size_BN1,

@@ -11,16 +11,16 @@ merged token is where the token was that the others are merged into; `rope: mean
 at the patch nearest to the mean place of its parts, weighted by size. No paper settles it.
 
 `implementation: auto`, the default, takes the compiled implementation (`native`) for float32 on a
-CPU where there is a compiler and torch compiles nothing itself, and torch's operators otherwise.
-Both give equal tokens to rounding; outcomes name the one that ran, and attempts of different ones
-are not pooled.
+CPU where there is a compiler and torch compiles nothing itself, Triton's kernels (`triton`) on
+CUDA, and torch's operators otherwise. All give equal tokens to rounding; outcomes name the one that
+ran, and attempts of different ones are not pooled.
 """
 
 from typing import TYPE_CHECKING
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network
-from workers.token_reduction import ImplementationField, MergeParams, NativeParams
+from workers.token_reduction import CompiledParams, ImplementationField, MergeParams
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +37,7 @@ VERSION = 1
 SOLVES = "r"
 
 
-class Params(NativeParams, MergeParams):
+class Params(CompiledParams, MergeParams):
     """How many are merged, and by which code."""
 
     implementation: ImplementationField = "auto"
@@ -66,8 +66,14 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """A copy of `model` that merges tokens.
 
     `implementation: auto` is by torch's operators, which run anywhere. Raises `Unsupported` as
-    `fit` does, and for `implementation: native` where that cannot run.
+    `fit` does, and where the implementation that is requested cannot run.
     """
+    if params.implementation == "triton":
+        from workers.token_reduction import fused
+
+        return fused.fit_fused(
+            model, params, fused.merging, proportional=params.prop_attn, by_size=True
+        )
     from workers.token_reduction.patch_vit import fit_stages
     from workers.token_reduction.token_ops import check_native
 

@@ -10,13 +10,14 @@ image's tokens, rounded down: `int(keep_rate^i x patch tokens of the image)` at 
 layers, which is `counts: image` (their code assumes 196 tokens).
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import Network
-from workers.token_reduction import CountedKeepParams
+from workers.token_reduction import CompiledParams, CountedKeepParams
 
 if TYPE_CHECKING:
     from timm.models.vision_transformer import VisionTransformer
@@ -32,17 +33,16 @@ VERSION = 1
 SOLVES = "keep_rate"
 
 
-class Params(CountedKeepParams):
-    """The share that is kept, and by which code."""
+class Params(CompiledParams, CountedKeepParams):
+    """The share that is kept, and by which code: torch's operators where `auto` is not requested,
+    since those are what stored answers were measured with.
+    """
 
-    implementation: Literal["torch", "triton"] = Field(
-        default="torch", description="triton: one fused kernel selects and gathers, on CUDA only"
+    compiled = ("triton",)
+    implementation: Literal["auto", "torch", "triton"] = Field(
+        default="torch",
+        description="triton: fused kernels, on CUDA only; auto: those where they can run",
     )
-
-    def score_refusal(self, network: Network) -> str | None:
-        if network.rotary and self.implementation == "triton":
-            return "the kernel of implementation: triton does not pass on rotary embeddings"
-        return super().score_refusal(network)
 
 
 tokens, refuses = Params.tokens, Params.score_refusal
@@ -70,26 +70,12 @@ def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
     """
     from workers.token_reduction.patch_vit import fit_stages
 
-    like = model.patch_embed.proj.weight
     if params.implementation == "triton":
-        check_triton(like)
-        return fit_stages(model, params, keep_best_fused)
+        from workers.token_reduction import fused
+
+        return fused.fit_fused(model, params, partial(fused.keeping, fuse=False))
+    like = model.patch_embed.proj.weight
     return fit_stages(model, params, lambda stage: keep_best(stage, like))
-
-
-def check_triton(like: "Tensor") -> None:
-    """Raise `Unsupported` unless Triton is installed and the model is on a CUDA device."""
-    from importlib.util import find_spec
-
-    from workers.errors import Unsupported
-
-    if not like.is_cuda:
-        raise Unsupported(
-            "implementation: triton runs on CUDA devices only, and the model is on"
-            f" {like.device.type}"
-        )
-    if find_spec("triton") is None:
-        raise Unsupported("implementation: triton needs the package triton, which is not installed")
 
 
 def keep_best(stage: "Stage", like: "Tensor") -> "Reduction":
@@ -108,15 +94,3 @@ def keep_best(stage: "Stage", like: "Tensor") -> "Reduction":
         return select(x_BND, index_BK), size_BN1, place_BKP
 
     return reduction
-
-
-def keep_best_fused(stage: "Stage") -> "Reduction":
-    """As `keep_best`, by one fused kernel."""
-    from workers.token_reduction.token_ops import class_token_attention
-    from workers.token_reduction.triton_kernels import keep_best_triton
-
-    return lambda x_BND, size_BN1, attended: (
-        keep_best_triton(x_BND, class_token_attention(attended), stage.prefix, stage.left),
-        size_BN1,
-        None,
-    )

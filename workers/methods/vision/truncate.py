@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from sweeps.model import method
 from sweeps.model.condition import ImageSize
 from sweeps.model.method import BlockTokens, Network, Purpose
 from workers.token_reduction import (
     AlignField,
     CountedKeepParams,
     FusedKeepParams,
+    KernelParams,
     MergeParams,
     OrderedBlocks,
     ScheduleParams,
@@ -34,7 +34,7 @@ PAPER = "none: a control"
 VERSION = 1
 
 
-class Params(method.Params):
+class Params(KernelParams):
     """The schedule: a share kept in some blocks, or tokens that leave in every block, as methods
     take it that choose tokens.
     """
@@ -128,9 +128,17 @@ def refuses(params: Params, network: Network) -> str | None:
 
 
 def apply(model: "VisionTransformer", params: Params) -> "VisionTransformer":
-    """A copy of `model` that keeps the first tokens. Raises `Unsupported` as `fit` does."""
+    """A copy of `model` that keeps the first tokens. Raises `Unsupported` as `fit` does, and for
+    `implementation: triton` where that cannot run.
+    """
     from workers.token_reduction.patch_vit import fit_stages
 
+    if params.implementation == "triton":
+        from workers.token_reduction import fused
+
+        return fused.fit_fused(
+            model, params.schedule, lambda stage: fused.gathering(stage.prefix + stage.left)
+        )
     return fit_stages(model, params.schedule, lambda stage: truncation(stage.prefix + stage.left))
 
 
