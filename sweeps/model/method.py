@@ -37,8 +37,10 @@ class Params(BaseModel):
         """How many numbers `{per_block: […]}` has on a model of `depth` blocks."""
         return depth
 
-    def eager_only(self) -> str | None:
-        """Why a model with the method can be neither compiled nor captured, or `None`."""
+    def eager_only(self, _condition: Condition, /) -> str | None:
+        """Why a model with the method can be neither compiled nor captured under an arm's own
+        condition, or `None`.
+        """
         return None
 
     def choose(self, _condition: Condition, _network: "Network | LanguageNetwork", /) -> Self:
@@ -89,7 +91,7 @@ def condition_refusal(
             f"{method} cannot run with dtype {own.dtype}: it changes weights, which are integers"
             " there; write bfloat16"
         )
-    if timed and own.runtime != "eager" and (reason := params.eager_only()) is not None:
+    if timed and own.runtime != "eager" and (reason := params.eager_only(own)) is not None:
         return f"{method} cannot run with runtime {own.runtime}: {reason}"
     return None
 

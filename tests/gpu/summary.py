@@ -1,7 +1,8 @@
 """What an acceptance run found: as JSON, and as a page of Markdown for people."""
 
+import json
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ SOUND = frozenset({"unsupported", "out_of_memory"})
 def tests_of(report: Path) -> dict[str, Any]:
     """Counts and failed tests of pytest's JUnit report."""
     counts = dict.fromkeys(("passed", "failed", "skipped"), 0)
-    failed = []
+    failed: list[str] = []
     for case in ET.parse(report).getroot().iter("testcase"):
         state = next(
             (child.tag for child in case if child.tag in {"failure", "error", "skipped"}), "passed"
@@ -27,7 +28,7 @@ def tests_of(report: Path) -> dict[str, Any]:
         counts[state] += 1
         if state == "failed":
             failed.append(f"{case.get('classname')}::{case.get('name')}")
-    return {**counts, "failed_tests": failed}
+    return {**counts, "failed_tests": failed, "note": ""}
 
 
 def points_of(outcome: Outcome) -> list[dict[str, Any]]:
@@ -75,6 +76,60 @@ def points_of(outcome: Outcome) -> list[dict[str, Any]]:
     return points
 
 
+def no_tests(note: str) -> dict[str, Any]:
+    """What `tests_of` gives where none ran, and why."""
+    return {"passed": 0, "failed": 0, "skipped": 0, "failed_tests": [], "note": note}
+
+
+def job_summary(sweep: str, name: str, outcome: Outcome | None, problem: str) -> dict[str, Any]:
+    """What came of a job; without an outcome why there is none."""
+    if outcome is None:
+        nothing: dict[str, Any] = {"points": [], "flags": [], "notes": [], "seconds": 0.0}
+        return {
+            "sweep": sweep,
+            "name": name,
+            "problem": problem or "not reached in time",
+            "samples_s": 0.0,
+            **nothing,
+        }
+    samples = outcome.samples
+    return {
+        "sweep": sweep,
+        "name": name,
+        "problem": "",
+        "points": points_of(outcome),
+        "flags": list(outcome.flags),
+        "notes": list(outcome.notes),
+        "seconds": outcome.ended_at - outcome.started_at,
+        "samples_s": 0.0 if samples is None else float(np.asarray(samples.seconds).sum()),
+    }
+
+
+def summarise(
+    jobs: Sequence[Mapping[str, Any]],
+    times: Mapping[str, float],
+    tests: Mapping[str, Any],
+    problems: Sequence[str],
+) -> dict[str, Any]:
+    """What was found, as JSON has it, without the machine."""
+    every = [*problems, *problems_of(jobs)]
+    return {
+        "passed": not every,
+        "problems": every,
+        "tests": tests,
+        "jobs": jobs,
+        "parts_s": times,
+        "jobs_s": sum(job["seconds"] for job in jobs),
+        "samples_s": sum(job["samples_s"] for job in jobs),
+    }
+
+
+def write(out: Path, found: Mapping[str, Any]) -> None:
+    """Both files."""
+    (out / "summary.json").write_text(json.dumps(found, indent=1) + "\n")
+    (out / "summary.md").write_text(page(found))
+
+
 def page(found: Mapping[str, Any]) -> str:
     """The summary as Markdown."""
     environment, tests = found["environment"], found["tests"]
@@ -90,6 +145,14 @@ def page(found: Mapping[str, Any]) -> str:
         ),
         "",
         *(f"- {name}: {value}" for name, value in sorted(environment["facts"].items())),
+        "",
+        "## Where the time went",
+        "",
+        *(f"- {part}: {seconds:.0f} s" for part, seconds in found["parts_s"].items()),
+        (
+            f"- samples: {found['samples_s']:.0f} of {found['jobs_s']:.0f} s of jobs"
+            f" ({found['samples_s'] / max(found['jobs_s'], 1e-9):.0%})"
+        ),
         "",
         "## Tests",
         "",

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.gpu import phases
 from tests.gpu.accept import TESTS, main
-from tests.gpu.reduced import JOBS_EACH, PAIRS_EACH, SWEEPS, planned, reduced, shipped
+from tests.gpu.phases import JOBS_EACH, PAIRS_EACH, SWEEPS, planned, reduced, shipped
 
 ROOT = Path(__file__).parents[2]
 BARE = """
@@ -58,13 +59,16 @@ def test_acceptance_runs_on_a_bare_box_and_its_outcomes_are_imported(tmp_path: P
     assert len(job["points"]) == PAIRS_EACH
     assert all(point["low"] <= point["speedup"] <= point["high"] for point in job["points"])
     page = (out / "summary.md").read_text()
-    assert "| quickstart | deit_tiny_patch16_224 32 px batch 1 float32 eager latency | topk" in page
+    assert (
+        "| quickstart | deit_tiny_patch16_224 32 px batch 1 float32 sdpa eager latency | topk"
+        in page
+    )
     command = [
         sys.executable,
         "-m",
         "orchestrator",
         "import",
-        str(out / "outcomes"),
+        str(out / "outcomes.jsonl"),
         "--db",
         str(tmp_path / "store.db"),
     ]
@@ -121,7 +125,56 @@ def test_every_sweep_of_a_device_is_planned_small(device: str) -> None:
 def test_the_sweeps_and_tests_for_a_gpu_are_there() -> None:
     """Those whose device is `cuda` or `auto`, and every test file that exists."""
     assert {"flops_saved", "llm_gpu", "quickstart", "tr_batch_and_size"} <= shipped("cuda").keys()
-    assert all((ROOT / "tests" / "workers" / name).exists() for name in TESTS)
+    assert all((ROOT / name).exists() for name in TESTS)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_parts_are_planned(device: str) -> None:
+    """Each has jobs; what an earlier run answered is left out; of compiled arms those that are
+    ready are left.
+    """
+    parts, problems = phases.planned_parts(device, None)
+    assert problems == []
+    assert list(parts) == [phase.name for phase in phases.PHASES]
+    assert all(parts.values())
+    assert {one.job.round for one in parts["quickstart"]} == {0, 1}
+    first = parts["quickstart"][0]
+    answered = {(first.job.round, comparison) for comparison in first.job.comparison_ids()}
+    assert phases.left_part(first, answered) is None
+    assert phases.left_part(first, {(1 - first.job.round, name) for _, name in answered}) == first
+    if device == "cuda":
+        compiled = next(one for one in parts["report"] if phases.compiled_arms(one.job))
+        ready = {(compiled.job.job_id, arm) for arm in (0, 1)}
+        assert phases.ready_part(compiled, set()) is None
+        assert len(phases.ready_part(compiled, ready).job.pairs) <= 1
+
+
+def test_a_cut_loses_no_whole_line(tmp_path: Path) -> None:
+    """What a killed process wrote of a line is taken away."""
+    file = tmp_path / "outcomes.jsonl"
+    file.write_text("{}\n{}\n{")
+    phases.cut_partial_line(file)
+    assert file.read_text() == "{}\n{}\n"
+    assert phases.read_outcomes(None) == []
+
+
+@pytest.mark.slow
+def test_the_whole_acceptance_runs_on_a_cpu(tmp_path: Path) -> None:
+    """All parts in a minute and a half: outcomes of some, the rest named as not reached."""
+    command = [sys.executable, "-m", "tests.gpu.accept", "--out", str(tmp_path), "--device", "cpu"]
+    done = subprocess.run(
+        [*command, "--minutes", "1.5", "--tests"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in {0, 1}, done.stderr
+    found = json.loads((tmp_path / "summary.json").read_text())
+    assert found["seconds"] < 120
+    assert any(job["points"] for job in found["jobs"])
+    assert all("not reached in time" in problem for problem in found["problems"])
+    assert "## Where the time went" in (tmp_path / "summary.md").read_text()
 
 
 def test_a_device_that_is_not_there_is_wrong_usage(

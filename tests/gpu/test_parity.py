@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tests.workers.kernel_parity import CHECKS
-from workers.activation_sparsity.sparse_matvec_triton import multiply
-from workers.models.runtime import CudaGraph
+from workers.kernels.sparse import multiply_active
+from workers.models.runtime import Captured, CudaGraph
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="needs a GPU: captured graphs and Triton kernels"
@@ -45,17 +45,19 @@ def test_kernels_agree_with_tensor_code(check: str) -> None:
     CHECKS[check]()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_split_k_gives_the_sum_of_the_active_rows(dtype: torch.dtype) -> None:
-    """With and without an index."""
-    for inputs, outputs, kept in ((3, 17, 2), (255, 129, 100), (4096, 11008, 1024)):
-        weight, x = (
-            torch.randn(inputs, outputs, device="cuda").to(dtype),
-            torch.randn(inputs, device="cuda").to(dtype),
-        )
-        index = x.abs().topk(kept).indices.sort().values
-        wanted = x[index].double() @ weight[index].double()
-        masked = torch.zeros_like(x).scatter(0, index, x[index])
-        for found in (multiply(index, x[index], weight), multiply(None, masked, weight)):
-            close = 1e-4 if dtype == torch.float32 else 2e-2
-            assert (found.double() - wanted).abs().max() <= close * (1 + wanted.abs().max())
+@torch.inference_mode()
+def test_captured_products_give_what_eager_ones_give() -> None:
+    """A threshold that changes in memory changes what a replay reads; it counts each replay."""
+    weight = torch.randn(4096, 11008, device="cuda", dtype=torch.float16)
+    x, limit = torch.randn(4096, device="cuda", dtype=torch.float16), torch.zeros(1, device="cuda")
+    arrived = torch.zeros(86, dtype=torch.int32, device="cuda")
+    totals = torch.zeros(3, dtype=torch.int64, device="cuda")
+    captured = Captured(lambda: multiply_active(x, weight, limit, None, arrived, totals), x.device)
+    for threshold in (0.0, 0.7, 2.0):
+        limit.fill_(threshold)
+        totals.zero_()
+        active = x.float().abs() > threshold
+        expected = torch.where(active, x, 0).double() @ weight.double()
+        close = 2e-2 * (1 + expected.abs().max())
+        assert (captured.replay().double() - expected).abs().max() <= close
+        assert totals.tolist() == [int(active.sum()) * 11008, 4096 * 11008, 1]

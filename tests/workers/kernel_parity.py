@@ -21,9 +21,17 @@ from torch.nn import functional
 
 from sweeps.model.condition import Condition
 from tests.workers.tiny_vits import SIZE, small, small_network
+from workers.activation_sparsity.sparse_linear import (
+    InputRule,
+    RowSkippingLinear,
+    SharedInputMask,
+    SparsityCounters,
+)
+from workers.activation_sparsity.sparse_matvec import mask_largest
 from workers.kernels.attention import sized_attention, sized_attention_inflow
 from workers.kernels.grouping import merge_farthest, select_farthest
 from workers.kernels.reduction import gather, keep_best, merge_similar
+from workers.kernels.sparse import keep_largest, multiply_active
 from workers.methods.vision import evit, hquota, tome, topk, truncate
 from workers.methods.vision import random as random_tokens
 from workers.models.share_weights import clone_shared
@@ -315,6 +323,85 @@ def reductions_refuse_what_does_not_fit() -> None:
     ):
         with pytest.raises(ValueError, match=words):
             call()
+
+
+@check
+def keeping_largest_inputs() -> None:
+    """Ties by index; what is not a number counts as infinity; all, and one."""
+    for inputs, kept in ((1, 1), (17, 5), (300, 300), (1000, 999)):
+        x = random(inputs, dtype=torch.float16)
+        expected = mask_largest(x[None].cpu(), kept)[0]
+        assert torch.equal(keep_largest(x, kept).cpu(), expected), (inputs, kept)
+    x = torch.tensor([2.0, -2.0, float("nan"), 2.0, float("-inf"), 0.0], device=DEVICE)
+    assert keep_largest(x, 3).nan_to_num(nan=7.0, neginf=-9.0).tolist() == [2.0, 0, 7.0, 0, -9.0, 0]
+
+
+@check
+def sparse_products() -> None:
+    """Sums of the active rows, the bias, and what was read, again and again in the same memory."""
+    for inputs, outputs in ((1, 1), (3, 17), (255, 129), (300, 300), (70, 1000)):
+        for dtype in TOLERANCE:
+            weight, x = random(inputs, outputs, dtype=dtype), random(inputs, dtype=dtype)
+            arrived = torch.zeros(8, dtype=torch.int32, device=DEVICE)
+            totals, active = torch.zeros(3, dtype=torch.int64, device=DEVICE), 0
+            for threshold, bias in ((0.0, None), (0.5, random(outputs, dtype=dtype)), (9.0, None)):
+                above = x.float().abs() > threshold
+                active += int(above.sum())
+                expected = torch.where(above, x, 0).double() @ weight.double()
+                expected = expected if bias is None else expected + bias.double()
+                limit = torch.tensor([threshold], device=DEVICE)
+                ours = multiply_active(x, weight, limit, bias, arrived, totals)
+                assert ours.dtype == dtype
+                error = (ours.double() - expected).abs().max()
+                bound = {torch.float32: 1e-5}.get(dtype, 1e-2) * (1 + expected.abs().max())
+                assert error <= bound, (inputs, outputs, dtype, threshold)
+            assert not arrived.any()
+            assert totals.tolist() == [active * outputs, 3 * inputs * outputs, 3]
+
+
+@check
+def sparse_products_read_active_rows_only() -> None:
+    """Rows of inputs that are below are not read; what is not a number shows."""
+    weight = torch.full((40, 8), torch.nan, device=DEVICE)
+    weight[7] = 2.0
+    x = torch.zeros(40, device=DEVICE)
+    arrived = torch.zeros(1, dtype=torch.int32, device=DEVICE)
+    totals, limit = torch.zeros(3, dtype=torch.int64, device=DEVICE), torch.zeros(1, device=DEVICE)
+    x[7] = 3.0
+    assert multiply_active(x, weight, limit, None, arrived, totals).tolist() == [6.0] * 8
+    x[7] = torch.nan
+    assert multiply_active(x, torch.ones_like(weight), limit, None, arrived, totals).isnan().all()
+
+
+@check
+@torch.inference_mode()
+def sparse_layers() -> None:
+    """Matrices that share a selection: by a threshold, by number, and by norms of rows; counts."""
+    x = random(60)
+    for rule in (
+        InputRule(30, 0.7),
+        InputRule(17),
+        InputRule(60),
+        InputRule(17, weighted=True),
+    ):
+        counters, mask = SparsityCounters(0.0), SharedInputMask(rule)
+        counters.totals_3 = torch.zeros(3, dtype=torch.int64, device=DEVICE)
+        weights, bias = [random(60, outputs) for outputs in (5, 200)], random(200)
+        layers = [
+            RowSkippingLinear(weight, own, mask, counters, "triton")
+            for weight, own in zip(weights, (None, bias), strict=True)
+        ]
+        norms = torch.stack([weight.square().sum(1) for weight in weights]).sum(0).sqrt()
+        masked = rule.mask(x[None].cpu(), norms.cpu() if rule.weighted else None)[0].to(DEVICE)
+        given = x.view(1, 1, -1)
+        for layer, weight, own in zip(layers, weights, (0, bias), strict=True):
+            expected = (masked.double() @ weight.double() + own).view(1, 1, -1)
+            assert_close(layer(given), expected, rule)
+        active = int(masked.count_nonzero())
+        assert counters.counted() == (active * 205, 60 * 205, 2)
+        assert counters.metrics()["kernel_calls_triton"] == 2
+        counters.reset()
+        assert counters.counted() == (0, 0, 0)
 
 
 MAKES = ("plain", "distilled", "registers", "average", "average_with_registers", "map", "normed")

@@ -18,7 +18,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
 
-from workers.kernels import attention, grouping, reduction
+from workers.kernels import attention, grouping, reduction, sparse
 
 SHARED_KIB = {80: 163, 89: 99, 90: 227}
 """Shared memory of a block, by compute capability (CUDA C++ Programming Guide, table of technical
@@ -65,6 +65,7 @@ def launches(call: Callable[[], object]) -> list[Launch]:
         mock.patch.object(attention, "wrap_triton", Recorded),
         mock.patch.object(reduction, "wrap_triton", Recorded),
         mock.patch.object(grouping, "wrap_triton", Recorded),
+        mock.patch.object(sparse, "wrap_triton", Recorded),
     ):
         call()
     return seen
@@ -95,6 +96,14 @@ def calls(dtype: torch.dtype) -> Iterator[tuple[str, Callable[[], object]]]:
             "gather": lambda x=x, n=norm: reduction.gather(x, x, None, 99, *n),
         }
         yield from ((f"{name} {kernel}", call) for kernel, call in kernels.items())
+    for inputs, outputs in ((4096, 14336), (14336, 4096)):
+        x, weight = torch.empty(inputs, dtype=dtype), torch.empty(inputs, outputs, dtype=dtype)
+        name = f"{inputs} x {outputs} {TYPES[dtype]}"
+        limit, arrived = torch.empty(1), torch.empty(200, dtype=torch.int32)
+        totals = torch.empty(3, dtype=torch.int64)
+        given = (x, weight, limit, None, arrived, totals)
+        yield f"{name} product", lambda given=given: sparse.multiply_active(*given)
+        yield f"{name} largest", lambda x=x: sparse.keep_largest(x, 2048)
     for d in (32, 72, 128):
         q = torch.empty(8, 8, 197, d, dtype=dtype)
         yield (

@@ -33,7 +33,8 @@ CASES = [
     pytest.param(name, params, id=f"{name}-{index}")
     for name, method in FOUND.items()
     for index, params in enumerate(method.EXAMPLES)
-    if method.refuses(params, small_network("plain")) is None and params.eager_only() is None
+    if method.refuses(params, small_network("plain")) is None
+    and params.eager_only(Condition(model="", runtime="openvino")) is None
 ]
 QUICK = {"topk-0": RUNTIMES, "tome-0": ("openvino",), "hquota-0": ("onnxruntime",)}
 TOME = Step(method="tome", params={"r": 1})

@@ -10,6 +10,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
+from sweeps.model.condition import Condition
 from sweeps.model.method import LanguageNetwork, Params
 
 Kernel = Literal["auto", "cpp", "embedding_bag", "triton"]
@@ -59,7 +60,10 @@ class SkippingParams(Params):
     one_sequence = True
     replaces_matrices = changes_weights = True
 
-    def eager_only(self) -> str:
+    def eager_only(self, condition: Condition, /) -> str | None:
+        """Triton's kernels can be captured: their grid depends on shapes alone."""
+        if condition.runtime == "cudagraph" and self.kernel in {"auto", "triton"}:
+            return None
         return (
             "the row-skipping kernels are called from Python, and which rows they read depends on"
             " values"

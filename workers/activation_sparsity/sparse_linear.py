@@ -85,6 +85,8 @@ class SparsityCounters:
         self.phase: Literal["decode", "prefill", "score"] = "decode"
         self.sequences = self.length = 1
         """Of the tokens of a forward."""
+        self.totals_3: Tensor | None = None
+        """On CUDA, where a captured kernel counts: MACs of rows read, of all, and launches."""
         self.first = self.decoded = 0
         """In a forward of several tokens: the index of the first that is made sparse, and of the
         first that counts as decoded."""
@@ -95,8 +97,9 @@ class SparsityCounters:
 
     def reset(self) -> None:
         self.calls: Counter[Route] = Counter()
-        self.fallbacks = self.masked = self.macs = 0
-        self.read: int | Tensor = 0
+        self.fallbacks = self.masked = self.macs = self.read = 0
+        if self.totals_3 is not None:
+            self.totals_3.zero_()
 
     def enter(self, _model: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any]) -> None:
         """A hook before each forward. One token is decoded; several with a cache are a prompt;
@@ -123,25 +126,33 @@ class SparsityCounters:
         yield position_M.argsort(stable=True)
         self.first, self.decoded = whole
 
-    def count(self, macs: int, read: int | Tensor) -> None:
+    def count(self, macs: int, read: int) -> None:
         """Add the MACs of a product, and those of the rows that it read."""
         self.macs += macs
-        self.read = self.read + read
+        self.read += read
+
+    def counted(self) -> tuple[int, int, int]:
+        """MACs of the rows read and of all, and launches, those on the device among them."""
+        read, macs, launches = (0, 0, 0) if self.totals_3 is None else self.totals_3.tolist()
+        return self.read + read, self.macs + macs, launches
 
     def skipped(self) -> float:
         """MACs that were left out except in prompts, since the last reset."""
-        return float(self.macs - self.read) if self.skips else 0.0
+        read, macs, _ = self.counted()
+        return float(macs - read) if self.skips else 0.0
 
     def metrics(self) -> dict[str, float]:
         """Kernel calls in all and by route, dense fallbacks, and the share of MACs left out except
         in prompts.
         """
+        read, macs, launches = self.counted()
+        calls = {**self.calls, "triton": launches}
         by_route = {
-            f"kernel_calls_{route}": float(calls) for route, calls in self.calls.items() if calls
+            f"kernel_calls_{route}": float(number) for route, number in calls.items() if number
         }
-        sparsity = {"achieved_sparsity": 1 - float(self.read) / self.macs} if self.macs else {}
+        sparsity = {"achieved_sparsity": 1 - read / macs} if macs else {}
         return {
-            "kernel_calls": float(self.calls.total()),
+            "kernel_calls": float(sum(calls.values())),
             "fallback_calls": float(self.fallbacks),
             **by_route,
             "masked_calls": float(self.masked),
@@ -160,6 +171,7 @@ class SharedInputMask:
         """Route, weight and bias of each matrix."""
         self._together: Readers | None = None
         self._norms_I: Tensor | None = None
+        self._arrived_C = self._threshold_1 = torch.empty(0)
         self._made = _NOTHING
 
     def add_reader(self, route: Route | None, weight_IO: Tensor, bias_O: Tensor | None) -> int:
@@ -167,11 +179,11 @@ class SharedInputMask:
         self.readers.append((route, weight_IO, bias_O))
         return len(self.readers) - 1
 
-    def product(self, x: Tensor, place: int) -> tuple[Tensor, int | Tensor]:
-        """[O] of one reader for the one token of `x`, and the number of inputs read. The first call
-        computes all products.
+    def product(self, x: Tensor, place: int, totals_3: Tensor | None) -> tuple[Tensor, int | None]:
+        """[O] of one reader for the one token of `x`, and the number of inputs read, `None` where a
+        kernel adds to `totals_3`. The first call computes all products.
         """
-        products, read = self._once(x, lambda: self._products(x.reshape(-1)))
+        products, read = self._once(x, lambda: self._products(x.reshape(-1), totals_3))
         return products[place], read
 
     def masked(self, x: Tensor, first: int) -> Tensor:
@@ -190,7 +202,11 @@ class SharedInputMask:
             self._norms_I = torch.stack([*squares]).sum(0).sqrt()
         return self._norms_I
 
-    def _products(self, x_I: Tensor) -> tuple[Sequence[Tensor], int | Tensor]:
+    def _products(
+        self, x_I: Tensor, totals_3: Tensor | None
+    ) -> tuple[Sequence[Tensor], int | None]:
+        if totals_3 is not None:
+            return self._on_device(x_I, totals_3), None
         if all(route == "cpp" for route, _, _ in self.readers):
             if self._together is None:
                 _, weights, biases = zip(*self.readers, strict=True)
@@ -202,6 +218,26 @@ class SharedInputMask:
             for route, weight_IO, bias_O in self.readers
             if route
         ], active.read
+
+    def _on_device(self, x_I: Tensor, totals_3: Tensor) -> list[Tensor]:
+        """The products by Triton's kernels, whose launches depend on shapes alone."""
+        from workers.kernels.sparse import COLUMNS, keep_largest, multiply_active
+
+        kept, threshold, _ = self.rule
+        if not len(self._arrived_C):
+            most = max(weight_IO.shape[1] for _, weight_IO, _ in self.readers)
+            self._arrived_C = x_I.new_zeros(-(-most // COLUMNS), dtype=torch.int32)
+            limit = 0.0 if threshold is None or self.rule.weighted else threshold
+            self._threshold_1 = x_I.new_full((1,), limit, dtype=torch.float32)
+        if (norms_I := self._norms()) is not None:
+            x_I = self.rule.mask(x_I[None], norms_I)[0]
+        elif threshold is None and kept < len(x_I):
+            x_I = keep_largest(x_I, kept)
+        device = (self._threshold_1, self._arrived_C, totals_3)
+        return [
+            multiply_active(x_I, weight_IO, device[0], bias_O, *device[1:])
+            for _, weight_IO, bias_O in self.readers
+        ]
 
     def _mask(self, x: Tensor, first: int) -> Tensor:
         if first:
@@ -256,9 +292,10 @@ class RowSkippingLinear(nn.Module):
         ):
             dense_OI = self.weight_IO.t() if self.dense_OI is None else self.dense_OI
             return nn.functional.linear(self._prepared(x), dense_OI, self.bias_O)
-        y_O, read = self.mask.product(x, self.place)
-        self.counters.calls[self.route] += 1
-        self.counters.count(self.inputs * self.outputs, read * self.outputs)
+        y_O, read = self.mask.product(x, self.place, counters.totals_3)
+        if read is not None:
+            counters.calls[self.route] += 1
+            counters.count(self.inputs * self.outputs, read * self.outputs)
         return y_O.view(*x.shape[:-1], self.outputs)
 
     def _prepared(self, x: Tensor) -> Tensor:
@@ -305,6 +342,9 @@ def skip(
     """
     parts, made = module_names(lm.model), clone_shared(model)
     counters = SparsityCounters(prefill, lm.scoring, model, skips=kernel is not None)
+    device = next(model.parameters()).device
+    if kernel is not None and device.type == "cuda":
+        counters.totals_3 = torch.zeros(3, dtype=torch.int64, device=device)
     for index, (layer, four) in enumerate(
         zip(architectures.layers(made, parts), rules, strict=True)
     ):

@@ -53,8 +53,8 @@ class Active(NamedTuple):
     """Indices, int32 or int64; `None`: every input."""
     value_K: Tensor
     """float32 where the compiled kernel selected them, else of the vector's dtype."""
-    read: int | Tensor
-    """The number of active inputs; on CUDA it may be a tensor on the device."""
+    read: int
+    """The number of active inputs."""
 
 
 def compiled(name: str, like: Tensor) -> Callable[..., Any] | None:
@@ -84,14 +84,7 @@ def largest(x_I: Tensor, kept: int) -> Active:
 
 
 def above(x_I: Tensor, threshold: float) -> Active:
-    """The inputs whose magnitude is above `threshold`, NaN included.
-
-    On CUDA all inputs, the others set to zero: the kernel skips their rows, and the host waits for
-    no count.
-    """
-    if x_I.device.type != "cpu":
-        value_I = mask_above(x_I, threshold)
-        return Active(None, value_I, value_I.count_nonzero())
+    """The inputs whose magnitude is above `threshold`, NaN included."""
     select = compiled("select_above", x_I)
     if select is None:
         index_K = (~(x_I.abs() <= threshold)).nonzero()[:, 0]
@@ -143,7 +136,7 @@ def _among_largest(x_NI: Tensor, kept: int) -> Tensor:
 
 def product(route: Route, active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
     """The active inputs times their rows, and the bias: [O], of the weight's dtype. `weight_IO` is
-    contiguous.
+    contiguous, and on a CPU: on CUDA `workers.kernels.sparse` selects and multiplies.
     """
     return _PRODUCTS[route](active, weight_IO, bias_O)
 
@@ -221,17 +214,9 @@ def _embedding_bag(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> 
     return y_O if bias_O is None else y_O + bias_O
 
 
-def _triton(active: Active, weight_IO: Tensor, bias_O: Tensor | None) -> Tensor:
-    from workers.activation_sparsity.sparse_matvec_triton import multiply
-
-    y_O = multiply(active.index_K, active.value_K, weight_IO)
-    return y_O if bias_O is None else y_O + bias_O
-
-
 _PRODUCTS: dict[Route, Callable[[Active, Tensor, Tensor | None], Tensor]] = {
     "cpp": _cpp,
     "embedding_bag": _embedding_bag,
-    "triton": _triton,
 }
 
 

@@ -161,7 +161,7 @@ class CompiledParams(Params):
         # Torch's operators are named where they are not the usual ones.
         return None if chosen == "torch" and "native" not in self.compiled else chosen
 
-    def eager_only(self) -> str | None:
+    def eager_only(self, _condition: Condition, /) -> str | None:
         """A compiled kernel can be neither compiled again nor captured."""
         return (
             "its compiled kernel is no operator of torch"

@@ -219,7 +219,7 @@ class ReducingBlock(FittedBlock):
         place_BNP: Tensor | None = None,
     ) -> Reduced:
         size_in = size_BN1 if self.proportional else None
-        fused = isinstance(self.reduction, FusedReduction)
+        fused = self.reduction is None or isinstance(self.reduction, FusedReduction)
         y_BND, attended = attend(
             self.attn, self.norm1(x_BND), size_in, rope=rope, inflow=self.inflow, fused=fused
         )
@@ -340,7 +340,8 @@ def attend(
     al., ICLR 2023, arXiv 2210.09461, section 3. Values are made from `value_BND` if given, `rope`
     is the rotary embedding of the patch tokens.
     `inflow`: the column sums of the attention matrix are returned too; the matrix is then formed
-    even where attention is fused, unless `fused`: by Triton's kernels, which form none.
+    even where attention is fused, unless `fused`: by Triton's kernels, which form none. `fused`: no
+    reduction by torch's operators follows, which reads the bias of the sizes.
     """
     B, N, _ = x_BND.shape
     if isinstance(attn, Attention):
@@ -350,12 +351,15 @@ def attend(
     q_BHNd, k_BHNd = turned(attn, q_BHNd, k_BHNd, rope)
     if value_BND is not None:
         (v_BHNd,) = project(attn, value_BND, slice(2, 3))
-    bias_B11N = None if size_BN1 is None else size_BN1.reshape(B, 1, 1, N).log()
+    by_kernel = fused if inflow else isinstance(attn, KernelAttention)
+    bias_B11N = None
     # at one image operators without effect cost time too
-    if bias_B11N is not None and bias_B11N.dtype != q_BHNd.dtype:
-        bias_B11N = bias_B11N.to(q_BHNd.dtype)
+    if size_BN1 is not None and not (by_kernel and fused):
+        bias_B11N = size_BN1.reshape(B, 1, 1, N).log()
+        if bias_B11N.dtype != q_BHNd.dtype:
+            bias_B11N = bias_B11N.to(q_BHNd.dtype)
     attention_BHNN = inflow_BHN = None
-    if (isinstance(attn, KernelAttention) and not inflow) or (inflow and fused):
+    if by_kernel:
         sizes = None if size_BN1 is None else size_BN1[..., 0].float()
         given = (q_BHNd, k_BHNd, v_BHNd, attn.scale, sizes)
         y_BHNd, inflow_BHN = attend_by_kernel(*given, inflow=inflow)

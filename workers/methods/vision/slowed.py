@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from sweeps.model import method
-from sweeps.model.condition import ImageSize
+from sweeps.model.condition import Condition, ImageSize
 from sweeps.model.method import BlockTokens, Network, Purpose
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Params(method.Params):
         default=0.05, ge=0, le=10, description="extra time as a share of the forward's own"
     )
 
-    def eager_only(self) -> str:
+    def eager_only(self, _condition: Condition, /) -> str:
         return (
             "it reads the clock between forwards, which has no place in a compiled or captured"
             " graph"
