@@ -49,7 +49,8 @@ def test_kernels_agree_with_tensor_code(check: str) -> None:
 def test_captured_products_give_what_eager_ones_give() -> None:
     """A threshold that changes in memory changes what a replay reads; it counts each replay."""
     weight = torch.randn(4096, 11008, device="cuda", dtype=torch.float16)
-    x, limit = torch.randn(4096, device="cuda", dtype=torch.float16), torch.zeros(1, device="cuda")
+    x = torch.randn(1, 4096, device="cuda", dtype=torch.float16)
+    limit = torch.zeros(1, device="cuda")
     arrived = torch.zeros(86, dtype=torch.int32, device="cuda")
     totals = torch.zeros(3, dtype=torch.int64, device="cuda")
     captured = Captured(lambda: multiply_active(x, weight, limit, None, arrived, totals), x.device)

@@ -97,13 +97,15 @@ def calls(dtype: torch.dtype) -> Iterator[tuple[str, Callable[[], object]]]:
         }
         yield from ((f"{name} {kernel}", call) for kernel, call in kernels.items())
     for inputs, outputs in ((4096, 14336), (14336, 4096)):
-        x, weight = torch.empty(inputs, dtype=dtype), torch.empty(inputs, outputs, dtype=dtype)
-        name = f"{inputs} x {outputs} {TYPES[dtype]}"
+        weight = torch.empty(inputs, outputs, dtype=dtype)
         limit, arrived = torch.empty(1), torch.empty(200, dtype=torch.int32)
         totals = torch.empty(3, dtype=torch.int64)
-        given = (x, weight, limit, None, arrived, totals)
-        yield f"{name} product", lambda given=given: sparse.multiply_active(*given)
-        yield f"{name} largest", lambda x=x: sparse.keep_largest(x, 2048)
+        for sequences in (1, 4):
+            name = f"{sequences} x {inputs} x {outputs} {TYPES[dtype]}"
+            x = torch.empty(sequences, inputs, dtype=dtype)
+            given = (x, weight, limit, None, arrived, totals)
+            yield f"{name} product", lambda given=given: sparse.multiply_active(*given)
+            yield f"{name} largest", lambda x=x: sparse.keep_largest(x, 2048)
     for d in (32, 72, 128):
         q = torch.empty(8, 8, 197, d, dtype=dtype)
         yield (

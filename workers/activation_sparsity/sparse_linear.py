@@ -28,6 +28,7 @@ from workers.activation_sparsity.sparse_matvec import (
     select_route,
     unfit,
 )
+from workers.kernels import MAX_SEQUENCES
 from workers.models import architectures
 from workers.models.architectures import Experts, module_names
 from workers.models.language import LanguageModel, Scoring
@@ -180,10 +181,17 @@ class SharedInputMask:
         return len(self.readers) - 1
 
     def product(self, x: Tensor, place: int, totals_3: Tensor | None) -> tuple[Tensor, int | None]:
-        """[O] of one reader for the one token of `x`, and the number of inputs read, `None` where a
-        kernel adds to `totals_3`. The first call computes all products.
+        """[O] of one reader for the one token of `x`, and the number of inputs read; on CUDA [B, O]
+        for a token of each sequence, and `None`, since a kernel adds to `totals_3`. The first call
+        computes all products.
         """
-        products, read = self._once(x, lambda: self._products(x.reshape(-1), totals_3))
+
+        def make() -> tuple[Sequence[Tensor], int | None]:
+            if totals_3 is None:
+                return self._products(x.reshape(-1))
+            return self._on_device(x.reshape(-1, x.shape[-1]), totals_3), None
+
+        products, read = self._once(x, make)
         return products[place], read
 
     def masked(self, x: Tensor, first: int) -> Tensor:
@@ -202,11 +210,7 @@ class SharedInputMask:
             self._norms_I = torch.stack([*squares]).sum(0).sqrt()
         return self._norms_I
 
-    def _products(
-        self, x_I: Tensor, totals_3: Tensor | None
-    ) -> tuple[Sequence[Tensor], int | None]:
-        if totals_3 is not None:
-            return self._on_device(x_I, totals_3), None
+    def _products(self, x_I: Tensor) -> tuple[Sequence[Tensor], int]:
         if all(route == "cpp" for route, _, _ in self.readers):
             if self._together is None:
                 _, weights, biases = zip(*self.readers, strict=True)
@@ -219,23 +223,23 @@ class SharedInputMask:
             if route
         ], active.read
 
-    def _on_device(self, x_I: Tensor, totals_3: Tensor) -> list[Tensor]:
+    def _on_device(self, x_BI: Tensor, totals_3: Tensor) -> list[Tensor]:
         """The products by Triton's kernels, whose launches depend on shapes alone."""
         from workers.kernels.sparse import COLUMNS, keep_largest, multiply_active
 
         kept, threshold, _ = self.rule
         if not len(self._arrived_C):
             most = max(weight_IO.shape[1] for _, weight_IO, _ in self.readers)
-            self._arrived_C = x_I.new_zeros(-(-most // COLUMNS), dtype=torch.int32)
+            self._arrived_C = x_BI.new_zeros(-(-most // COLUMNS), dtype=torch.int32)
             limit = 0.0 if threshold is None or self.rule.weighted else threshold
-            self._threshold_1 = x_I.new_full((1,), limit, dtype=torch.float32)
+            self._threshold_1 = x_BI.new_full((1,), limit, dtype=torch.float32)
         if (norms_I := self._norms()) is not None:
-            x_I = self.rule.mask(x_I[None], norms_I)[0]
-        elif threshold is None and kept < len(x_I):
-            x_I = keep_largest(x_I, kept)
+            x_BI = self.rule.mask(x_BI, norms_I)
+        elif threshold is None and kept < x_BI.shape[1]:
+            x_BI = keep_largest(x_BI, kept)
         device = (self._threshold_1, self._arrived_C, totals_3)
         return [
-            multiply_active(x_I, weight_IO, device[0], bias_O, *device[1:])
+            multiply_active(x_BI, weight_IO, device[0], bias_O, *device[1:])
             for _, weight_IO, bias_O in self.readers
         ]
 
@@ -258,8 +262,8 @@ _NOTHING: tuple[Tensor | None, Any, int] = (None, None, 0)
 
 
 class RowSkippingLinear(nn.Module):
-    """A linear layer that reads only the active inputs of one token; several tokens at once use the
-    dense product.
+    """A linear layer that reads only the active inputs of one token, on CUDA of one token of each
+    of some sequences; several tokens at once use the dense product.
     """
 
     dense_OI: Tensor | None
@@ -285,11 +289,9 @@ class RowSkippingLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         counters = self.counters
-        if (
-            self.route is None
-            or counters.sequences * counters.length > 1
-            or x.numel() != self.inputs
-        ):
+        tokens = counters.sequences * counters.length
+        most = 1 if counters.totals_3 is None or counters.length > 1 else MAX_SEQUENCES
+        if self.route is None or tokens > most or x.numel() != tokens * self.inputs:
             dense_OI = self.weight_IO.t() if self.dense_OI is None else self.dense_OI
             return nn.functional.linear(self._prepared(x), dense_OI, self.bias_O)
         y_O, read = self.mask.product(x, self.place, counters.totals_3)

@@ -9,8 +9,14 @@ from importlib.util import find_spec
 from sweeps.model.condition import Condition
 from sweeps.model.method import Network
 
+# The default of Triton's versions so far, which 3.9 warns of and 3.10 changes: one for all.
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
+
 MAX_TOKENS = 4096
 """Most tokens of an image that the kernels take."""
+MAX_SEQUENCES = 16
+"""Most sequences that decode together by a sparse product: the rows of a product of small
+matrices."""
 HEAD_DIMS = range(16, 129)
 """Channels of a head that they take."""
 ROTARY = "its kernels do not pass on rotary embeddings"
