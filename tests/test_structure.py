@@ -24,7 +24,7 @@ SQL = re.compile(
 
 MAX_CODE_TOKENS = {
     "sweeps": 121_800,
-    "workers": 139_900,
+    "workers": 140_300,
     "store": 91_700,
     "orchestrator": 95_200,
     "webapp": 73_700,

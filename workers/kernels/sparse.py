@@ -155,7 +155,8 @@ def multiply_active(
     if not fits or not weight_IO.is_contiguous() or len(arrived_C) < blocks:
         raise ValueError(
             f"a contiguous matrix {(inputs, outputs)} takes {inputs} inputs of up to"
-            f" {MAX_SEQUENCES} sequences and {blocks} counters, not {tuple(x_BI.shape)} and {len(arrived_C)}"
+            f" {MAX_SEQUENCES} sequences and {blocks} counters, not {tuple(x_BI.shape)} and"
+            f" {len(arrived_C)}"
         )
     partial_SBO = torch.empty(SPLITS, sequences, outputs, dtype=torch.float32, device=x_BI.device)
     out_BO = weight_IO.new_empty(sequences, outputs)
