@@ -28,7 +28,10 @@ from webapp.display.arm_style import arm_styles, method_colors
 
 PROMISE_HEIGHT = 420
 """Pixels."""
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "wedge")
+_SHAPES = (
+    *("circle", "square", "triangle-up", "triangle-right"),
+    *("diamond", "cross", "triangle-down", "wedge"),
+)
 RUNTIME_SHAPES = dict(zip(get_args(Runtime), _SHAPES, strict=True))
 SHARES: Mapping[str, float] = {"all of the promise": 1.0, "half of it": 0.5, "nothing": 0.0}
 """Lines of equal share: a label, and the share of the promised saving that arrives on it."""
