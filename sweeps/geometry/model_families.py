@@ -273,6 +273,8 @@ class VisionModels:
         for own, name in ((condition.dtype, "int4"), (condition.runtime, "llamacpp")):
             if own == name:
                 return f"{name} runs language models alone"
+        if condition.attention == "triton" and condition.device == "cpu":
+            return "attention triton runs on CUDA devices alone"
         if condition.dtype == "int8" and "int8" not in dtypes:
             return f"dtype int8 runs with runtime {INT8} alone"
         if not dtypes or (condition.device == "cpu" and condition.dtype in dtypes):
@@ -376,13 +378,18 @@ class LanguageModels:
         )
 
     def runtime_problem(self, condition: Condition, *, timed: bool) -> str | None:
-        """Why no model runs with the runtime of an arm's own condition, where it is `timed`."""
+        """Why no model runs with the attention of an arm's own condition, or, where it is `timed`,
+        with its runtime.
+        """
+        vision = "attention triton" if condition.attention == "triton" else None
+        if timed and (condition.runtime in EXPORTED or condition.runtime == "compiled_graph"):
+            vision = f"runtime {condition.runtime}"
+        if vision is not None:
+            return f"{vision} runs vision models alone"
         if condition.dtype in QUANTISED and condition.device != "cpu":
             return f"dtype {condition.dtype} of a language model runs on a CPU alone"
         if not timed:
             return None
-        if condition.runtime in EXPORTED:
-            return f"runtime {condition.runtime} runs vision models alone"
         kept = condition.kv_cache or self.defaults["kv_cache"]
         if condition.runtime == "llamacpp":
             return self._llama_cpp_problem(condition, kept)

@@ -30,7 +30,8 @@ from workers.activation_sparsity.sparse_linear import (
 from workers.activation_sparsity.sparse_matvec import mask_largest
 from workers.kernels.attention import sized_attention, sized_attention_inflow
 from workers.kernels.grouping import merge_farthest, select_farthest
-from workers.kernels.reduction import gather, keep_best, merge_similar
+from workers.kernels.reduction import merge_similar
+from workers.kernels.selection import gather, keep_best
 from workers.kernels.sparse import keep_largest, multiply_active
 from workers.methods.vision import evit, hquota, tome, topk, truncate
 from workers.methods.vision import random as random_tokens

@@ -18,7 +18,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
 
-from workers.kernels import attention, grouping, reduction, sparse
+from workers.kernels import attention, grouping, reduction, selection, sparse
 
 SHARED_KIB = {80: 163, 89: 99, 90: 227}
 """Shared memory of a block, by compute capability (CUDA C++ Programming Guide, table of technical
@@ -65,6 +65,7 @@ def launches(call: Callable[[], object]) -> list[Launch]:
         mock.patch.object(attention, "wrap_triton", Recorded),
         mock.patch.object(reduction, "wrap_triton", Recorded),
         mock.patch.object(grouping, "wrap_triton", Recorded),
+        mock.patch.object(selection, "wrap_triton", Recorded),
         mock.patch.object(sparse, "wrap_triton", Recorded),
     ):
         call()
@@ -87,13 +88,13 @@ def calls(dtype: torch.dtype) -> Iterator[tuple[str, Callable[[], object]]]:
             "merge": lambda x=x, k=k, s=size, n=norm: reduction.merge_similar(
                 x, x, k, s, *n, 1, 13
             ),
-            "keep": lambda x=x, q=q, k=k, n=norm: reduction.keep_best(
+            "keep": lambda x=x, q=q, k=k, n=norm: selection.keep_best(
                 x, x, q, k, 0.125, *n, 1, 98, True
             ),
             "group": lambda x=x, q=q, k=k, s=size, n=norm: grouping.merge_farthest(
                 x, x, k, attention.sized_attention_inflow(q, k, k, 0.125, s)[1], s, *n, 1, 183, 55
             ),
-            "gather": lambda x=x, n=norm: reduction.gather(x, x, None, 99, *n),
+            "gather": lambda x=x, n=norm: selection.gather(x, x, None, 99, *n),
         }
         yield from ((f"{name} {kernel}", call) for kernel, call in kernels.items())
     for inputs, outputs in ((4096, 14336), (14336, 4096)):

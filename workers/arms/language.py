@@ -220,12 +220,8 @@ def check_log_probabilities(base: LanguageModel, engine: LlamaCpp, dtype: Dtype)
 
 def _set_attention(model: Any, wanted: Attention) -> str | None:
     """Give the model this attention; where transformers lacks it for this architecture, the name of
-    the one that runs. Raises `Unsupported` for one that transformers does not have.
+    the one that runs.
     """
-    if wanted == "triton":
-        raise Unsupported(
-            "attention: triton is for vision models; language models have sdpa, eager"
-        )
     if model._can_set_attn_implementation():
         model.set_attn_implementation(
             wanted if wanted != "sdpa" or model._supports_sdpa else "eager"

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from workers import kernels
 from workers.errors import Unsupported
 from workers.kernels.grouping import merge_farthest
-from workers.kernels.reduction import gather, keep_best, merge_similar
+from workers.kernels.reduction import merge_similar
+from workers.kernels.selection import gather, keep_best
 from workers.models.share_weights import M
 from workers.token_reduction import ScheduleParams
 from workers.token_reduction.patch_vit import (
