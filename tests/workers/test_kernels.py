@@ -9,13 +9,16 @@ import sys
 from typing import Any
 
 import pytest
+import torch
 
 from sweeps.model.condition import Condition
 from tests.workers.kernel_parity import CHECKS
-from tests.workers.tiny_vits import SIZE, small, small_network
+from tests.workers.tiny_vits import SIZE, images, small, small_network
 from workers import kernels
 from workers.errors import Unsupported
 from workers.methods.vision import hquota, tome, topk, truncate
+from workers.models.share_weights import clone_shared
+from workers.token_reduction.patch_vit import use_kernel
 
 ON_CUDA = Condition(model="tiny", image_size=SIZE, device="cuda", dtype="float16")
 
@@ -94,3 +97,34 @@ def test_heads_that_the_kernels_do_not_take() -> None:
     for head_dim in (8, 160):
         network = small_network("plain").model_copy(update={"head_dim": head_dim})
         assert "heads of 16 to 128" in (kernels.refusal(ON_CUDA, network) or "")
+
+
+@pytest.mark.parametrize("method", [topk, tome, hquota, truncate])
+def test_one_graph_has_the_operators(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.compile traces a model with the kernels as one graph, from shapes alone; what it would
+    make of the graph needs a device.
+    """
+    monkeypatch.setattr(kernels, "device_refusal", lambda _: None)
+    network, params = small_network("plain"), method.EXAMPLES[0]
+    fused = method.apply(
+        clone_shared(small("plain")), params.model_copy(update={"implementation": "triton"})
+    )
+    use_kernel(fused, ON_CUDA.model_copy(update={"device": "cpu", "dtype": "float32"}), network)
+    operators: set[str] = set()
+
+    def backend(graph: Any, _inputs: object) -> Any:
+        operators.update(str(node.target) for node in graph.graph.nodes)
+        raise RuntimeError("traced")
+
+    with torch.inference_mode(), pytest.raises(RuntimeError, match="traced"):
+        torch.compile(fused, backend=backend, fullgraph=True, dynamic=False)(images())
+    own = {name.split(".")[1] for name in operators if name.startswith("breakeven.")}
+    assert (
+        own
+        == {
+            topk: {"sized_attention", "keep_best"},
+            tome: {"sized_attention", "merge_similar"},
+            hquota: {"sized_attention_inflow", "merge_farthest"},
+            truncate: {"sized_attention", "gather"},
+        }[method]
+    )
