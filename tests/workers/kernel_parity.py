@@ -2,16 +2,18 @@
 a GPU.
 
 `TRITON_INTERPRET=1 python -m tests.workers.kernel_parity` prints, as JSON, the tracebacks of the
-checks that failed, by name.
+checks that failed, by name; a number after it is that of the processes.
 """
 
 import copy
 import itertools
 import json
+import multiprocessing
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import pytest
@@ -460,19 +462,31 @@ def unmodified_models() -> None:
         assert_close(model(images), on_device(make)(images), make)
 
 
-def failures() -> dict[str, str]:
-    """By name, the tracebacks of the checks that failed."""
-    failed = {}
-    for name, function in CHECKS.items():
-        torch.manual_seed(0)
-        start = time.monotonic()
-        try:
-            function()
-        except Exception:
-            failed[name] = traceback.format_exc()
-        print(f"{name}: {time.monotonic() - start:.1f} s", file=sys.stderr)
-    return failed
+def failure(name: str) -> str | None:
+    """The traceback of a check, if it fails."""
+    torch.manual_seed(0)
+    start, found = time.monotonic(), None
+    try:
+        CHECKS[name]()
+    except Exception:
+        found = traceback.format_exc()
+    print(f"{name}: {time.monotonic() - start:.1f} s", file=sys.stderr)
+    return found
+
+
+def failures(processes: int) -> dict[str, str | None]:
+    """By name, the tracebacks of the checks that failed, in so many processes: most of the time on
+    a GPU goes to compiling.
+    """
+    if processes == 1:
+        return {name: found for name in CHECKS if (found := failure(name))}
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        return {
+            name: found
+            for name, found in zip(CHECKS, pool.map(failure, CHECKS), strict=True)
+            if found
+        }
 
 
 if __name__ == "__main__":
-    print(json.dumps(failures()))
+    print(json.dumps(failures(int(sys.argv[1]) if sys.argv[1:] else 1)))
