@@ -23,7 +23,7 @@ SQL = re.compile(
 )
 
 MAX_CODE_TOKENS = {
-    "sweeps": 121_800,
+    "sweeps": 121_850,
     "workers": 140_300,
     "store": 91_700,
     "orchestrator": 95_200,
