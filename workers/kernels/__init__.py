@@ -1,6 +1,6 @@
 """Triton kernels of attention and of token reduction, as operators of torch.
 
-The other files need Triton; this one imports neither it nor torch, and says where they can run.
+The other files need Triton; this one imports neither it nor torch, and has where they can run.
 """
 
 import os

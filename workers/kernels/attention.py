@@ -1,4 +1,4 @@
-"""Attention in which a token counts as often as its size says, as one Triton kernel.
+"""Attention in proportion to token sizes as one Triton kernel.
 
 Shapes: B images, H heads, N tokens, d channels of a head.
 

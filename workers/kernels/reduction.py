@@ -137,7 +137,7 @@ def match_kernel(
             k, per_head, per_token, partner, b < others, HEADS, CHANNELS, CHANNELS_PADDED
         )
         cosine = tl.dot(own, tl.trans(other), input_precision="tf32x3")
-        cosine = tl.where(cosine == cosine, cosine, float("inf"))  # noqa: PLR0124 - not a number
+        cosine = tl.where(cosine == cosine, cosine, float("inf"))  # not a number
         cosine = tl.where((b < others)[None, :], cosine, -float("inf"))
         highest, index = tl.max(cosine, axis=1, return_indices=True)
         nearest = tl.where(highest > most, start + index.to(tl.int32), nearest)

@@ -77,7 +77,7 @@ def _class_score(logits, norms, token, tokens, HEADS: tl.constexpr):
         logit = tl.load(logits + head * tokens + token, mask=token < tokens, other=-float("inf"))
         share = tl.exp2(logit - tl.load(norms + 2 * head)) / tl.load(norms + 2 * head + 1)
         total += share
-    return tl.where(total == total, total / HEADS, float("inf"))  # noqa: PLR0124
+    return tl.where(total == total, total / HEADS, float("inf"))
 
 
 @triton.jit
