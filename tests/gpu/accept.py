@@ -1,12 +1,13 @@
 """Acceptance of a GPU machine in ten minutes: `python -m tests.gpu.accept --out DIR --minutes N`.
 
-In this order: parity of the kernels, compiling in parallel, the reports' table, a language sweep, the
-quickstart in two visits, profiles. Needs neither Ray, a database nor a network: torch, timm,
+In this order: parity of the kernels, compiling in parallel, the reports' table, a language sweep,
+the quickstart in two visits, profiles. Needs neither Ray, a database nor a network: torch, timm,
 pydantic, NumPy, SciPy, PyYAML and nvidia-ml-py; transformers for language models; pytest for the
-tests. Writes `outcomes.jsonl` (for `breakeven import`), to which each outcome is appended as its job
-ends, so that a cut loses one job; `logs/`, `summary.json` and `summary.md`. `--done FILE` continues
-an earlier run: what its outcomes answer is not measured again, and parity is left out. A part that fails does not stop the rest. Exit code: 0 if everything passed, 1 if something
-failed or was not reached in time, 2 for wrong usage.
+tests. Writes `outcomes.jsonl` (for `breakeven import`), to which each outcome is appended as its
+job ends, so that a cut loses one job; `logs/`, `summary.json` and `summary.md`. `--done FILE`
+continues an earlier run: what its outcomes answer is not measured again, and parity is left out. A
+part that fails does not stop the rest. Exit code: 0 if everything passed, 1 if something failed or
+was not reached in time, 2 for wrong usage.
 """
 
 import argparse

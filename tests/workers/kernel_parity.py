@@ -430,7 +430,7 @@ def on_device(make: str) -> Any:
 @check
 @torch.inference_mode()
 def models() -> None:
-    """Every method in every make: the logits of torch's operators, with sdpa and with the kernel."""
+    """Every method: the logits of torch's operators, with sdpa and with the kernel."""
     condition = Condition(model="tiny", image_size=SIZE, device=DEVICE, attention="triton")
     cases = [
         ("plain", method, params)

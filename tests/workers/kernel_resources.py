@@ -116,8 +116,8 @@ def calls(dtype: torch.dtype) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def resources(launch: Launch, capability: int) -> Resources:
-    """Of one kernel, compiled as Triton does at its first launch: pointers and whole numbers that 16
-    divides are known to be so.
+    """Of one kernel, compiled as Triton does at its first launch: it uses that 16 divides pointers
+    and whole numbers.
     """
     kernel, given, named = launch
     options = {name: named[name] for name in ("num_warps", "num_stages") if name in named}

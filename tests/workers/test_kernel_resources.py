@@ -1,5 +1,5 @@
-"""Triton's kernels compiled for three architectures without a device: nothing to speak of is spilled,
-and shared memory suffices.
+"""Triton's kernels compiled for three architectures without a device: at most a few bytes are
+spilled, and shared memory suffices.
 """
 
 import pytest
@@ -13,7 +13,7 @@ MAX_SPILLED = 32
 
 @pytest.mark.slow
 def test_kernels_fit() -> None:
-    """In float16 at the sizes of DeiT-S and ViT-L; `kernel_resources` prints the other types too."""
+    """In float16 at the sizes of DeiT-S and ViT-L; `kernel_resources` prints other types too."""
     rows = list(table((torch.float16,)))
     assert {row.capability for _, row in rows} == set(SHARED_KIB)
     for name, row in rows:
